@@ -1,0 +1,62 @@
+# compactd: everything a newcomer, a developer and CI call. Each target sets up .venv first if it is missing or stale.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+READY := .venv/.ready
+RUN := .venv/bin/python
+TEST_WORKERS ?= 2
+
+# Sets $$python to a Python >= 3.11 or says what is missing; PYTHON=… names one by hand.
+FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python none; do \
+	  [ "$$python" = none ] && break; \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && break; \
+	done; \
+	if [ "$$python" = none ]; then \
+	  echo "compactd needs Python 3.11 or newer, and none was found on PATH." >&2; \
+	  echo "Install one, or name it: make $(or $(MAKECMDGOALS),help) PYTHON=/path/to/python3.11" >&2; \
+	  exit 1; \
+	fi
+
+.PHONY: help
+help:  ## this list
+	@echo "compactd - make targets:"
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name text; do \
+	  printf '  %-8s %s\n' $$name "$$text"; done
+
+.PHONY: demo
+demo: $(READY)  ## import, compact and print a sample session (FILE=path: your own transcript), then stop
+	@exec $(RUN) -m ops.local demo $${FILE:+"$$FILE"}
+
+.PHONY: up
+up: $(READY)  ## start Postgres, Valkey, API and worker here; Ctrl-C stops them
+	@exec $(RUN) -m ops.local up
+
+.PHONY: test
+test: $(READY)  ## run all tests (ARGS="-k word" is passed to pytest)
+	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) --dist loadfile $(ARGS)
+
+.PHONY: check
+check: $(READY)  ## lint, format, types, import rules, migrations drift
+	$(RUN) -m ruff check --quiet .
+	$(RUN) -m ruff format --quiet --check .
+	$(RUN) -m mypy --no-error-summary
+	$(RUN) .venv/bin/lint-imports --no-logo
+	$(RUN) -m ops.drift
+
+.PHONY: format
+format: $(READY)  ## let ruff mend and format the code
+	$(RUN) -m ruff check --quiet --fix .
+	$(RUN) -m ruff format --quiet .
+
+.PHONY: lock
+lock:  ## write requirements.lock anew from pyproject.toml (UPGRADE=1: newest versions)
+	@$(FIND_PYTHON); "$$python" ops/lock.py $(if $(UPGRADE),--upgrade)
+
+.PHONY: clean
+clean:  ## remove .venv, caches and the local stack's data
+	@$(FIND_PYTHON); "$$python" ops/clean.py
+
+export FILE
+$(READY): requirements.lock pyproject.toml ops/setup.py
+	@$(FIND_PYTHON); exec "$$python" ops/setup.py
