@@ -1,0 +1,70 @@
+"""The boundary: the marker message where a compaction happened, first in every result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compaction.core.jsonbytes import Json
+from compaction.core.messages import BOUNDARY_KIND, Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreservedSegment:
+    """The messages that a partial compaction kept, by uuid: first, last, and the message they hang on afterwards.
+
+    A loader that rebuilds the chain by parent uuids sets the parent of `head_uuid` to `anchor_uuid`.
+    """
+
+    head_uuid: str | None
+    tail_uuid: str | None
+    anchor_uuid: str | None
+    messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """What the marker says. Tokens are our estimate of the live view before the compaction."""
+
+    uuid: str
+    trigger: str
+    strategy: str
+    pre_tokens: int
+    covers_through_seq: int
+    job_id: str
+    preserved: PreservedSegment | None = None
+
+    def message(self) -> Message:
+        """The marker as a stored message: role system, no text, everything in its metadata."""
+        return Message(role="system", content="", uuid=self.uuid, metadata=self.metadata())
+
+    def metadata(self) -> dict[str, Json]:
+        """The marker's metadata, kind included."""
+        fields: dict[str, Json] = {
+            "kind": BOUNDARY_KIND,
+            "trigger": self.trigger,
+            "strategy": self.strategy,
+            "pre_tokens": self.pre_tokens,
+            "covers_through_seq": self.covers_through_seq,
+            "job_id": self.job_id,
+        }
+        if self.preserved is not None:
+            fields["preserved_segment"] = {
+                "head_uuid": self.preserved.head_uuid,
+                "tail_uuid": self.preserved.tail_uuid,
+                "anchor_uuid": self.preserved.anchor_uuid,
+                "messages": self.preserved.messages,
+            }
+        return fields
+
+
+def live(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages from the last boundary on; an earlier summary without a marker counts as one. All when there is none."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.is_boundary:
+            return tuple(messages[index:])
+        if message.is_compact_summary:
+            start = index - 1 if index and messages[index - 1].is_boundary else index
+            return tuple(messages[start:])
+    return tuple(messages)

@@ -1,0 +1,109 @@
+"""A job: its states, what may follow what, and how long a failed one waits. `docs/state_machine.md` draws it.
+
+    queued ──claim──▶ running ──commit──▶ succeeded | failed
+                        │ ▲  └─cancel──▶ cancelled
+             retry or   │ │ claim
+             release    ▼ │
+                      retrying ──cancel──▶ cancelled          queued ──cancel──▶ cancelled
+
+`queued` has never started; `retrying` has, keeps its snapshot (covers_through_seq) and waits for its next attempt.
+A session has at most one active job (running or retrying) and one waiting job (queued).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Status = Literal["queued", "running", "retrying", "succeeded", "failed", "cancelled"]
+Trigger = Literal["auto", "manual", "reactive", "bulk"]
+ScopeKind = Literal["full", "up_to", "from"]
+StrategyName = Literal["microcompact", "session_memory", "shared_prefix", "fresh", "extractive"]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+TRIGGERS: tuple[Trigger, ...] = get_args(Trigger)
+WAITING: tuple[Status, ...] = ("queued",)
+ACTIVE: tuple[Status, ...] = ("running", "retrying")
+LIVE: tuple[Status, ...] = WAITING + ACTIVE
+TERMINAL: tuple[Status, ...] = ("succeeded", "failed", "cancelled")
+
+# Lower runs first (DESIGN §4: manual and reactive before auto before bulk). Steps of ten leave room between.
+PRIORITIES: dict[Trigger, int] = {"reactive": 10, "manual": 10, "auto": 20, "bulk": 30}
+# When two enqueues meet in one waiting job, the higher-ranked trigger's parameters win.
+RANKS: dict[Trigger, int] = {"bulk": 0, "auto": 1, "manual": 2, "reactive": 3}
+
+MAX_ATTEMPTS = 5  # DESIGN §8
+MAX_CRASHES = 3  # a job that killed its worker so often is poison (facts/queue.md §3.2)
+MAX_MODEL_CALLS = 8  # DESIGN §8: all attempts together
+MAX_JOB_AGE_SECONDS = 24 * 3600  # DESIGN §8: the deadline
+MAX_RETRY_AFTER_SECONDS = 3600  # DESIGN §8: Retry-After is honoured up to an hour
+LEASE_SECONDS = 60  # facts/queue.md §3.1
+HEARTBEAT_SECONDS = 10  # facts/queue.md §3.1
+SELF_FENCE_SECONDS = 45  # facts/queue.md §3.1: without a beat for so long a worker gives its jobs up itself
+BACKOFF_BASE_SECONDS = 2.0  # first retry after about two seconds: most overloads of the API are that short
+BACKOFF_CAP_SECONDS = 600.0  # ten minutes; with five attempts the sum stays far below the deadline
+JITTER = 0.2  # ± a fifth, so that jobs that failed together do not come back together
+
+_NEXT: dict[Status, frozenset[Status]] = {
+    "queued": frozenset({"running", "cancelled"}),
+    "running": frozenset({"succeeded", "failed", "cancelled", "retrying"}),
+    "retrying": frozenset({"running", "cancelled", "failed"}),
+    "succeeded": frozenset(),
+    "failed": frozenset(),
+    "cancelled": frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which part of the session a job compacts; `uuid` names the message for up_to and from."""
+
+    kind: ScopeKind = "full"
+    uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The job runs again after `delay_seconds`; `counted` says whether this attempt used up one of the five."""
+
+    delay_seconds: float
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The job has failed for good."""
+
+
+def may_follow(before: Status, after: Status) -> bool:
+    """Whether a job in `before` may go to `after`; terminal states are left by nothing (a retry makes a new job)."""
+    return after in _NEXT[before]
+
+
+def backoff_seconds(attempt: int, jitter: float, retry_after_seconds: float | None = None) -> float:
+    """How long to wait after attempt number `attempt` (from 1) failed: base × 2^(attempt−1), capped, ± JITTER.
+
+    `jitter` is a number in [0, 1) drawn by the caller. A provider's Retry-After is a minimum, honoured up to an hour.
+    """
+    exponent = min(max(attempt, 1) - 1, 10)  # 2^10 × base is over the cap already
+    delay = min(BACKOFF_CAP_SECONDS, BACKOFF_BASE_SECONDS * 2**exponent) * (1 - JITTER + 2 * JITTER * jitter)
+    asked = min(max(retry_after_seconds or 0.0, 0.0), MAX_RETRY_AFTER_SECONDS)
+    return max(delay, asked)
+
+
+def after_failure(  # noqa: PLR0913 - the facts of one failed attempt
+    *,
+    retryable: bool,
+    attempt: int,
+    max_attempts: int,
+    age_seconds: float,
+    jitter: float,
+    retry_after_seconds: float | None = None,
+) -> Retry | GiveUp:
+    """What becomes of a job whose attempt failed: again later, or failed for good (not retryable, attempts, deadline)."""
+    if not retryable or attempt >= max_attempts:
+        return GiveUp()
+    delay = backoff_seconds(attempt, jitter, retry_after_seconds)
+    if age_seconds + delay > MAX_JOB_AGE_SECONDS:
+        return GiveUp()
+    return Retry(delay)

@@ -1,0 +1,80 @@
+"""Every setting of the product, built once from a mapping at the edge; a wrong value fails at start with its name.
+
+Names are environment variables. Those without the COMPACTD_ prefix are shared with the systems our users come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from compaction.errors import CompactdError
+
+Port = Annotated[int, Field(ge=0, le=65_535)]
+
+
+class SettingsError(CompactdError):
+    """A setting has a wrong value."""
+
+    code = "invalid_settings"
+
+
+class Settings(BaseModel):
+    """The settings, frozen. Units stand last in the names; defaults name their origin."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=False, hide_input_in_errors=True)
+
+    database_url: str = Field(alias="COMPACTD_DATABASE_URL")  # postgresql+psycopg://user:password@host:port/name
+    redis_url: str = Field(alias="COMPACTD_REDIS_URL")  # redis://:password@host:port/0
+    host: str = Field("127.0.0.1", alias="COMPACTD_HOST")
+    port: Port = Field(8080, alias="COMPACTD_PORT")
+    ready_file: str | None = Field(None, alias="COMPACTD_READY_FILE")  # touched when the process can work
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", alias="COMPACTD_LOG_LEVEL")
+    bootstrap_api_key: str | None = Field(None, alias="COMPACTD_BOOTSTRAP_API_KEY")  # made valid on start, once
+    key_pepper: str = Field("", alias="COMPACTD_KEY_PEPPER")  # mixed into key hashes; changing it voids all keys
+
+    max_body_bytes: int = Field(64 * 2**20, alias="COMPACTD_MAX_BODY_BYTES", ge=1024)  # DESIGN §8
+    max_import_bytes: int = Field(512 * 2**20, alias="COMPACTD_MAX_IMPORT_BYTES", ge=1024)  # 5 × the largest real log
+    max_wait_seconds: float = Field(60.0, alias="COMPACTD_MAX_WAIT_SECONDS", ge=0, le=600)  # below proxies' idle limits
+    database_pool: int = Field(10, alias="COMPACTD_DATABASE_POOL", ge=1, le=200)  # facts/queue.md §4
+
+    worker_concurrency: int = Field(300, alias="COMPACTD_WORKER_CONCURRENCY", ge=1, le=2_000)  # DESIGN §8
+    drain_seconds: float = Field(120.0, alias="COMPACTD_DRAIN_SECONDS", ge=0)  # facts/queue.md §3.5
+    lease_seconds: float = Field(60.0, alias="COMPACTD_LEASE_SECONDS", ge=1)  # facts/queue.md §3.1
+    heartbeat_seconds: float = Field(10.0, alias="COMPACTD_HEARTBEAT_SECONDS", gt=0)  # facts/queue.md §3.1
+    reconcile_seconds: float = Field(1.0, alias="COMPACTD_RECONCILE_SECONDS", gt=0)  # how soon a lost doorbell is heard
+    redispatch_seconds: float = Field(30.0, alias="COMPACTD_REDISPATCH_SECONDS", gt=0)  # facts/queue.md §3.2
+    job_timeout_seconds: float = Field(900.0, alias="COMPACTD_JOB_TIMEOUT_SECONDS", gt=0)  # one attempt, wall clock
+
+    summarizer: Literal["auto", "claude", "extractive"] = Field("auto", alias="COMPACTD_SUMMARIZER")
+    summary_model: str | None = Field(None, alias="COMPACTD_SUMMARY_MODEL")  # None: the session's own model
+    anthropic_api_key: str | None = Field(None, alias="ANTHROPIC_API_KEY", repr=False)
+    anthropic_auth_token: str | None = Field(None, alias="ANTHROPIC_AUTH_TOKEN", repr=False)
+    anthropic_base_url: str | None = Field(None, alias="ANTHROPIC_BASE_URL")
+    call_timeout_seconds: float = Field(600.0, alias="COMPACTD_CALL_TIMEOUT_SECONDS", gt=0)  # the SDK's own default
+    idle_timeout_seconds: float = Field(90.0, alias="COMPACTD_IDLE_TIMEOUT_SECONDS", gt=0)  # pings come every few s
+
+    disable_compact: bool = Field(False, alias="DISABLE_COMPACT")
+    disable_auto_compact: bool = Field(False, alias="DISABLE_AUTO_COMPACT")
+    auto_compact_window: str | None = Field(None, alias="CLAUDE_CODE_AUTO_COMPACT_WINDOW")  # garbage is ignored
+    autocompact_percent: str | None = Field(None, alias="CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")  # garbage is ignored
+    time_based_micro_ms: int = Field(300_000, alias="CLAUDE_CODE_TIME_BASED_MC_THRESHOLD_MS", ge=0)  # DESIGN §3: 5 min
+    breaker_cooldown_seconds: float | None = Field(None, alias="COMPACTD_BREAKER_COOLDOWN_SECONDS", gt=0)
+
+    @property
+    def uses_claude(self) -> bool:
+        """Whether summaries come from Claude: asked for, or possible because a credential is there."""
+        has_key = bool(self.anthropic_api_key or self.anthropic_auth_token)
+        return self.summarizer == "claude" or (self.summarizer == "auto" and has_key)
+
+
+def settings_from(environment: Mapping[str, str]) -> Settings:
+    """The settings in `environment`; empty values count as unset. Raises SettingsError naming each wrong variable."""
+    given = {name: value for name, value in environment.items() if value != ""}
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise SettingsError(f"Wrong settings: {problems}. See .env.example.") from None

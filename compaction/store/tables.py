@@ -1,0 +1,251 @@
+"""The tables. Postgres is the queue and the truth; all times are Postgres's own `now()`.
+
+Bodies are `bytea` written by `store.bodies` (compressed, byte-faithful): jsonb would lose key order, duplicate keys,
+NUL characters and lone surrogates. Columns beside a body are what queries need.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Numeric,
+    Sequence,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+_NOW = func.now()
+
+
+def _at(name: str, *, set_now: bool = False) -> Column[object]:
+    return Column(name, DateTime(timezone=True), nullable=not set_now, server_default=_NOW if set_now else None)
+
+
+lease_tokens = Sequence("lease_tokens", metadata=metadata)  # fencing tokens: never reused, always growing
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    _at("created_at", set_now=True),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("tenant_id", BigInteger, ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("public_id", Text, nullable=False, unique=True),  # the part after ck_, says which key without being one
+    Column("secret_hash", LargeBinary, nullable=False),  # sha256(pepper + secret); the secret has 256 random bits
+    Column("scopes", ARRAY(Text), nullable=False),
+    _at("created_at", set_now=True),
+    _at("expires_at"),
+    _at("last_used_at"),
+    _at("revoked_at"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("tenant_id", BigInteger, ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),  # the producer's session id
+    Column("model", Text, nullable=False),
+    Column("query_source", Text),
+    Column("parameters", LargeBinary),  # {system, tools, request}: exact JSON, encoded by store.bodies
+    Column("settings", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("head_seq", BigInteger, nullable=False, server_default=text("0")),  # seq of the newest message
+    Column("boundary_seq", BigInteger, nullable=False, server_default=text("0")),  # newest stored boundary or summary
+    Column("live_job_id", UUID(as_uuid=False)),  # the result that the live view begins with, if newer than boundary_seq
+    _at("created_at", set_now=True),
+    _at("updated_at", set_now=True),
+    UniqueConstraint("tenant_id", "name"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True),  # 1, 2, 3 … within the session
+    Column("uuid", Text),
+    Column("role", Text, nullable=False),
+    Column("partial", Boolean, nullable=False, server_default=text("false")),
+    Column("body_bytes", Integer, nullable=False),  # size before compression
+    Column("body", LargeBinary, nullable=False),
+    _at("stored_at", set_now=True),
+    Index("uq_messages_session_id_uuid", "session_id", "uuid", unique=True, postgresql_where=text("uuid IS NOT NULL")),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True, server_default=text("uuidv7()")),
+    Column("tenant_id", BigInteger, ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
+    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
+    Column("status", Text, nullable=False, server_default=text("'queued'")),
+    Column("trigger", Text, nullable=False),
+    Column("scope_kind", Text, nullable=False, server_default=text("'full'")),
+    Column("scope_uuid", Text),
+    Column("instructions", Text),
+    Column("strategy", Text),
+    Column("fallback", Text),
+    Column("force", Boolean, nullable=False, server_default=text("false")),
+    Column("token_gap", BigInteger),
+    Column("metadata", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("priority", SmallInteger, nullable=False),
+    _at("not_before", set_now=True),
+    _at("deadline_at"),
+    Column("attempt", Integer, nullable=False, server_default=text("0")),
+    Column("max_attempts", Integer, nullable=False),
+    Column("crashes", Integer, nullable=False, server_default=text("0")),
+    Column("model_calls", Integer, nullable=False, server_default=text("0")),
+    Column("coalesced", Integer, nullable=False, server_default=text("0")),  # enqueues that joined this job
+    Column("lease_token", BigInteger),
+    Column("lease_owner", Text),
+    _at("lease_expires_at"),
+    _at("dispatched_at"),
+    _at("cancel_requested_at"),
+    Column("covers_through_seq", BigInteger),  # the snapshot, fixed by the first claim
+    Column("progress", JSONB, nullable=False, server_default=text("'{}'")),  # {step, percent}
+    Column("paid_summary", LargeBinary),  # checkpoint, cleared at the end
+    Column("was_compacted", Boolean),
+    Column("reason", Text),  # why nothing was compacted
+    Column("error", JSONB),  # {code, message, retryable} of the last failed attempt
+    Column("traceparent", Text),
+    _at("created_at", set_now=True),
+    _at("started_at"),
+    _at("ended_at"),
+    CheckConstraint("(status = 'running') = (lease_token IS NOT NULL)", name="lease"),
+    CheckConstraint("(status IN ('succeeded','failed','cancelled')) = (ended_at IS NOT NULL)", name="ended"),
+    CheckConstraint(
+        "status IN ('queued','running','retrying','succeeded','failed','cancelled')", name="status"
+    ),
+    Index("uq_jobs_waiting", "session_id", unique=True, postgresql_where=text("status = 'queued'")),
+    Index("uq_jobs_active", "session_id", unique=True, postgresql_where=text("status IN ('running','retrying')")),
+    Index(
+        "ix_jobs_ready", "priority", "not_before", "id", postgresql_where=text("status IN ('queued','retrying')")
+    ),
+    Index("ix_jobs_lease", "lease_expires_at", postgresql_where=text("status = 'running'")),
+    Index("ix_jobs_tenant_id_created_at_id", "tenant_id", "created_at", "id"),
+    Index("ix_jobs_session_id_created_at", "session_id", "created_at"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("job_id", UUID(as_uuid=False), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("lease_token", BigInteger, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Column("owner", Text, nullable=False),
+    _at("started_at", set_now=True),
+    _at("ended_at"),
+    Column("outcome", Text),  # succeeded, skipped, failed, retrying, released, cancelled, expired, fenced
+    Column("error", JSONB),
+    Column("usage", JSONB),
+)
+
+job_events = Table(
+    "job_events",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("job_id", UUID(as_uuid=False), ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    _at("at", set_now=True),
+    Column("type", Text, nullable=False),
+    Column("data", JSONB, nullable=False, server_default=text("'{}'")),
+    Index("ix_job_events_job_id_id", "job_id", "id"),
+)
+
+results = Table(
+    "results",
+    metadata,
+    Column("job_id", UUID(as_uuid=False), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("lease_token", BigInteger, nullable=False),  # who wrote it
+    Column("strategy", Text, nullable=False),
+    Column("model", Text),
+    Column("pre_tokens", BigInteger, nullable=False),
+    Column("post_tokens", BigInteger, nullable=False),
+    Column("usage", JSONB, nullable=False),
+    Column("cost_usd", Numeric(14, 6)),
+    Column("ptl_attempts", Integer, nullable=False),
+    Column("dropped", JSONB, nullable=False),  # {rounds, messages, tokens}
+    Column("context_management", JSONB),
+    Column("covers_through_seq", BigInteger, nullable=False),
+    Column("prefix_hash", Text, nullable=False),
+    Column("degraded", Boolean, nullable=False),
+    Column("hook_results", JSONB, nullable=False),
+    Column("body", LargeBinary, nullable=False),  # {boundary, summary, kept, attachments, hook_messages}: envelopes
+    _at("created_at", set_now=True),
+    _at("applied_at"),
+)
+
+breakers = Table(
+    "breakers",
+    metadata,
+    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("failures", Integer, nullable=False, server_default=text("0")),
+    _at("opened_at"),
+    Column("last_error_code", Text),
+    _at("updated_at", set_now=True),
+    Index("ix_breakers_open", "opened_at", postgresql_where=text("opened_at IS NOT NULL")),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("tenant_id", BigInteger, ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("request_hash", LargeBinary, nullable=False),
+    Column("status", Integer),  # None while the first request is still at work
+    Column("response", LargeBinary),
+    _at("created_at", set_now=True),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("owner", Text, primary_key=True),  # host:pid:start, unique per process start
+    Column("slots", Integer, nullable=False),
+    Column("running", Integer, nullable=False),
+    Column("loop_lag_seconds", Numeric(10, 4), nullable=False),
+    Column("draining", Boolean, nullable=False, server_default=text("false")),
+    _at("started_at", set_now=True),
+    _at("beat_at", set_now=True),
+    Index("ix_workers_beat_at", "beat_at"),
+)
+
+session_state = Table(
+    "session_state",
+    metadata,
+    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("kind", Text, primary_key=True),  # files, plans, plan_mode, skills, memory, tools, agents, …
+    Column("key", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    _at("updated_at", set_now=True),
+)
