@@ -1,0 +1,163 @@
+"""Keeps this process's leases alive, from a thread of its own so that a busy loop cannot let them lapse.
+
+And the other way round: a loop that is really stuck must not keep its jobs for ever, so the heart stops renewing when the
+loop has not turned for a while, and gives the jobs up itself before their leases end (self-fencing).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+
+from compaction.store import jobs as job_rows
+from compaction.store import workers as worker_rows
+from compaction.store.engine import STORE_ERRORS, Database
+from worker.recorder import AttemptRecorder
+
+PULSE_SECONDS = 1.0  # progress and cancel flags: a cancel reaches a running call within about this
+STUCK_LOOP_SECONDS = 15.0  # facts/queue.md §4: stop renewing when the loop is stuck for so long
+SELF_FENCE_SHARE = 0.75  # of the lease: 45 of 60 seconds (facts/queue.md §3.1)
+
+Reason = Literal["cancel", "lease", "drain"]
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Held:
+    """A job that this process runs: how to stop it, and why it was stopped."""
+
+    job_id: str
+    token: int
+    recorder: AttemptRecorder
+    interrupt: Callable[[], None]
+    reason: Reason | None = None
+
+    def stop(self, reason: Reason) -> None:
+        """Interrupts the attempt once; the first reason stays."""
+        if self.reason is None:
+            self.reason = reason
+            self.interrupt()
+
+
+class Heart:
+    """Beats for all held jobs of the process with one statement."""
+
+    def __init__(  # noqa: PLR0913 - the process's facts, all named at the call
+        self,
+        *,
+        owner: str,
+        database_url: str,
+        slots: int,
+        lease_seconds: float,
+        heartbeat_seconds: float,
+        lag_seconds: Callable[[], float],
+    ) -> None:
+        self.owner = owner
+        self.draining = False
+        self._database_url = database_url
+        self._slots = slots
+        self._lease_seconds = lease_seconds
+        self._heartbeat_seconds = heartbeat_seconds
+        self._lag_seconds = lag_seconds
+        self._held: dict[int, Held] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._last_beat = time.monotonic()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._beat_until_stopped()), name="compactd-heart")
+        self._thread.daemon = True
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread and takes this worker off the list."""
+        self._stopped.set()
+        self._thread.join(timeout=5)
+
+    def hold(self, held: Held) -> None:
+        """Beats for this job from now on."""
+        with self._lock:
+            self._held[held.token] = held
+
+    def let_go(self, token: int) -> None:
+        """Beats for it no longer."""
+        with self._lock:
+            self._held.pop(token, None)
+
+    def held(self) -> list[Held]:
+        """The jobs that run in this process now."""
+        with self._lock:
+            return list(self._held.values())
+
+    async def _beat_until_stopped(self) -> None:
+        database = Database(self._database_url, pool_size=1)
+        due = 0.0
+        try:
+            while not self._stopped.is_set():
+                if time.monotonic() >= due:
+                    due = time.monotonic() + self._heartbeat_seconds
+                    await self._guarded(self._beat(database))
+                    self._fence_if_silent()
+                else:
+                    await self._guarded(self._pulse(database))
+                await asyncio.sleep(min(PULSE_SECONDS, self._heartbeat_seconds))
+            await self._guarded(self._leave(database))
+        finally:
+            await database.close()
+
+    async def _guarded(self, work: object) -> None:
+        try:
+            await work  # type: ignore[misc]  # a coroutine; spelled as object to keep the callers short
+        except STORE_ERRORS as error:
+            _log.warning("heart.missed", owner=self.owner, problem=type(error).__name__)
+
+    async def _beat(self, database: Database) -> None:
+        lag = self._lag_seconds()
+        if lag > STUCK_LOOP_SECONDS:
+            _log.error("heart.loop_stuck", owner=self.owner, lag_seconds=round(lag, 1))
+            return
+        held = self.held()
+        async with database.begin() as conn:
+            await worker_rows.beat_worker(
+                conn, self.owner, slots=self._slots, running=len(held), lag_seconds=lag, draining=self.draining
+            )
+            beat = await job_rows.beat(conn, self.owner, self._lease_seconds, [one.token for one in held])
+        self._last_beat = time.monotonic()
+        for one in held:
+            if one.token not in beat.alive:
+                one.stop("lease")
+            elif one.job_id in beat.cancel_requested:
+                one.stop("cancel")
+
+    async def _pulse(self, database: Database) -> None:
+        held = self.held()
+        if not held:
+            return
+        steps = {one.token: one.recorder.progress for one in held if one.recorder.progress is not None}
+        async with database.begin() as conn:
+            for token, progress in steps.items():
+                await job_rows.set_progress(conn, token, progress)
+            wanted = await job_rows.cancel_requested(conn, [one.token for one in held])
+        for one in held:
+            if one.recorder.progress is steps.get(one.token):
+                one.recorder.progress = None
+            if one.token in wanted:
+                one.stop("cancel")
+
+    def _fence_if_silent(self) -> None:
+        if time.monotonic() - self._last_beat < self._lease_seconds * SELF_FENCE_SHARE:
+            return
+        for one in self.held():
+            one.stop("lease")
+
+    async def _leave(self, database: Database) -> None:
+        async with database.begin() as conn:
+            await worker_rows.forget(conn, self.owner)

@@ -1,0 +1,61 @@
+"""What makes the doorbell's losses harmless: one worker at a time rings for due rows and takes back expired leases.
+
+Every worker carries a reconciler; an advisory lock lets one lead. Two leaders at once would do no harm: rows are locked
+and skipped, tokens are checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from compaction.store import jobs as job_rows
+from compaction.store import leader
+from compaction.store.engine import STORE_ERRORS, Database
+from worker.dispatch import Doorbell
+
+BATCH = 200  # rows per turn; the next turn comes within a second
+
+_log = structlog.get_logger(__name__)
+
+
+class Reconciler:
+    """Turns once every `every_seconds` while this process leads."""
+
+    def __init__(
+        self, *, database: Database, doorbell: Doorbell, every_seconds: float, redispatch_seconds: float
+    ) -> None:
+        self._database = database
+        self._doorbell = doorbell
+        self._every_seconds = every_seconds
+        self._redispatch_seconds = redispatch_seconds
+
+    async def turn_for_ever(self) -> None:
+        """Tries to lead, and leads until the connection breaks or the task is cancelled."""
+        while True:
+            try:
+                await self._lead()
+            except STORE_ERRORS as error:
+                _log.warning("reconciler.missed", problem=type(error).__name__)
+            await asyncio.sleep(self._every_seconds)
+
+    async def turn(self) -> None:
+        """One turn: reap expired leases, then ring for what is due."""
+        async with self._database.begin() as conn:
+            reaped = await job_rows.reap_expired(conn, BATCH)
+        for one in reaped:
+            _log.warning("job.lease_expired", job_id=one.job_id, token=one.token, gave_up=one.crashed_out)
+        async with self._database.begin() as conn:
+            due = await job_rows.due(conn, BATCH, self._redispatch_seconds)
+        for job_id in due:
+            await self._doorbell.ring(job_id)
+
+    async def _lead(self) -> None:
+        async with self._database.connect() as conn:
+            if not await leader.try_lead(conn):
+                return
+            _log.info("reconciler.leads")
+            while await leader.still_leads(conn):
+                await self.turn()
+                await asyncio.sleep(self._every_seconds)

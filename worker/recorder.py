@@ -1,0 +1,65 @@
+"""What an attempt leaves behind: events wait for the commit, progress for the next pulse, paid summaries go down at once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from compaction.core import jobs, jsonbytes
+from compaction.core.jsonbytes import Json
+from compaction.core.messages import usage_from
+from compaction.errors import LeaseLost, PromptTooLong
+from compaction.ports import PaidSummary
+from compaction.store import jobs as job_rows
+from compaction.store.engine import Database
+
+MAX_EVENTS = 200  # an attempt makes a handful; more is a loop
+
+
+class AttemptRecorder:
+    """The Recorder port for one claimed attempt."""
+
+    def __init__(self, database: Database, job_id: str, token: int) -> None:
+        self._database = database
+        self._job_id = job_id
+        self._token = token
+        self.events: list[tuple[str, dict[str, Json]]] = []
+        self.progress: dict[str, Json] | None = None  # the newest step that no pulse has written yet
+
+    def event(self, name: str, fields: dict[str, Json]) -> None:
+        """Keeps the event for the commit."""
+        if len(self.events) < MAX_EVENTS:
+            self.events.append((name, fields))
+
+    def step(self, step: str, percent: int) -> None:
+        """Keeps the step for the next pulse."""
+        self.progress = {"step": step, "percent": percent}
+
+    async def before_call(self) -> None:
+        """Counts one model call durably. Raises PromptTooLong at the ninth, LeaseLost when the job is another's."""
+        async with self._database.begin() as conn:
+            counted = await job_rows.count_model_call(conn, self._job_id, self._token, jobs.MAX_MODEL_CALLS)
+        if counted is None:
+            raise LeaseLost
+        if not counted:
+            raise PromptTooLong(f"The job used up its {jobs.MAX_MODEL_CALLS} model calls without a usable summary.")
+
+    async def save_summary(self, summary: PaidSummary) -> None:
+        """Stores the paid summary under the lease. Raises LeaseLost."""
+        async with self._database.begin() as conn:
+            saved = await job_rows.save_paid_summary(conn, self._job_id, self._token, encode_paid(summary))
+        if not saved:
+            raise LeaseLost
+
+
+def encode_paid(summary: PaidSummary) -> bytes:
+    """The checkpoint's JSON."""
+    return jsonbytes.encode(asdict(summary))
+
+
+def decode_paid(body: bytes) -> PaidSummary:
+    """The summary in a checkpoint that `encode_paid` wrote."""
+    fields = jsonbytes.decode(body)
+    usage = usage_from(fields.pop("usage"))
+    if usage is None:
+        raise ValueError("a checkpoint without usage")
+    return PaidSummary(usage=usage, **fields)

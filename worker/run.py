@@ -1,0 +1,135 @@
+"""One job from the doorbell to the commit: claim → pipeline → verdict → finish.
+
+No database connection is held while the model writes. What happens to the job is decided in `verdict` and applied by
+`store.jobs.finish` in one fenced transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import UTC, datetime
+
+import structlog
+
+from compaction import auto
+from compaction.errors import Internal, JobError, LeaseLost, ProviderTimeout
+from compaction.store import jobs as job_rows
+from compaction.store.engine import STORE_ERRORS, Database
+from compaction.store.jobs import Claim, Finish
+from worker import verdict
+from worker.assignment import Assignments
+from worker.dispatch import Doorbell
+from worker.heartbeat import Heart, Held
+from worker.recorder import AttemptRecorder
+
+COMMIT_TRIES = 6  # over 0.5 + 1 + 2 + 4 + 8 seconds a restarted Postgres is back; the lease lasts longer than that
+_log = structlog.get_logger(__name__)
+
+
+class Runner:
+    """Runs jobs on the process's loop, many at once."""
+
+    def __init__(  # noqa: PLR0913 - the composition root passes each part by name
+        self,
+        *,
+        database: Database,
+        heart: Heart,
+        doorbell: Doorbell,
+        assignments: Assignments,
+        lease_seconds: float,
+        timeout_seconds: float,
+    ) -> None:
+        self._database = database
+        self._heart = heart
+        self._doorbell = doorbell
+        self._assignments = assignments
+        self._lease_seconds = lease_seconds
+        self._timeout_seconds = timeout_seconds
+
+    async def run(self, job_id: str) -> None:
+        """Claims the job and brings it to its next state; returns at once when there is nothing to claim."""
+        if self._heart.draining:
+            return  # the row stays as it is; another worker's reconciler rings for it
+        async with self._database.begin() as conn:
+            claim = await job_rows.claim(conn, job_id, self._heart.owner, self._lease_seconds)
+        if claim is None:
+            _log.debug("job.not_claimed", job_id=job_id)  # a late or doubled ring: normal
+            return
+        recorder = AttemptRecorder(self._database, job_id, claim.token)
+        held = self._hold(claim, recorder)
+        try:
+            finish = await self._attempt(claim, recorder, held)
+            if finish is not None:
+                await self._commit(claim, finish)
+        finally:
+            self._heart.let_go(claim.token)
+
+    def _hold(self, claim: Claim, recorder: AttemptRecorder) -> Held:
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        if task is None:  # pragma: no cover - run() is always a task
+            raise RuntimeError("not on the loop")
+        held = Held(claim.job.id, claim.token, recorder, lambda: loop.call_soon_threadsafe(task.cancel))
+        self._heart.hold(held)
+        return held
+
+    async def _attempt(self, claim: Claim, recorder: AttemptRecorder, held: Held) -> Finish | None:
+        """The verdict on one attempt; None when the job is another worker's now."""
+        job = claim.job
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                task, switches, ports = await self._assignments.prepare(claim, recorder)
+                outcome = await auto.run(task, switches, ports)
+            return verdict.on_outcome(job, outcome, recorder.events)
+        except asyncio.CancelledError:
+            return self._interrupted(held, recorder)
+        except LeaseLost:
+            _log.warning("job.lease_lost", job_id=job.id, token=claim.token)
+            return None
+        except TimeoutError:
+            return self._failed(claim, ProviderTimeout(), recorder)
+        except JobError as error:
+            return self._failed(claim, error, recorder)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end the attempt, not the worker
+            _log.error("job.fault", job_id=job.id, problem=type(error).__name__, where=_where(error))
+            return self._failed(claim, Internal(), recorder)
+
+    def _interrupted(self, held: Held, recorder: AttemptRecorder) -> Finish | None:
+        task = asyncio.current_task()
+        if held.reason is None or task is None:
+            raise asyncio.CancelledError
+        task.uncancel()
+        if held.reason == "lease":
+            return None
+        return verdict.cancelled(recorder.events) if held.reason == "cancel" else verdict.released(recorder.events)
+
+    def _failed(self, claim: Claim, error: JobError, recorder: AttemptRecorder) -> Finish:
+        age = (datetime.now(UTC) - claim.job.created_at).total_seconds()
+        jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
+        return verdict.on_error(claim.job, error, recorder.events, age_seconds=age, jitter=jitter)
+
+    async def _commit(self, claim: Claim, finish: Finish) -> None:
+        for number in range(COMMIT_TRIES):
+            try:
+                async with self._database.begin() as conn:
+                    held = await job_rows.finish(conn, claim.job.id, claim.token, finish)
+                    following = await job_rows.next_waiting(conn, claim.job.session_id) if held else None
+            except STORE_ERRORS as error:
+                if number + 1 == COMMIT_TRIES:
+                    _log.error("job.commit_lost", job_id=claim.job.id, problem=type(error).__name__)
+                    return  # the lease ends, the job runs again; a paid summary is used again
+                await asyncio.sleep(0.5 * 2**number)
+                continue
+            _log.info("job.finished" if held else "job.fenced", job_id=claim.job.id, status=finish.status)
+            if following is not None:
+                await self._doorbell.ring(following)
+            return
+
+
+def _where(error: Exception) -> str:
+    """File and line of a fault: enough to find it, without a value of a local variable or the exception's text."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}" if trace else "unknown"

@@ -1,0 +1,77 @@
+"""What becomes of an attempt: decided here, purely, as one frozen `Finish`; `store.jobs.finish` is the one place that applies it."""
+
+from __future__ import annotations
+
+from compaction.core import jobs
+from compaction.core.breaker import BreakerChange
+from compaction.core.jsonbytes import Json
+from compaction.core.results import CompactionResult, Outcome
+from compaction.errors import Cancelled, JobError
+from compaction.store.jobs import Finish, JobRow
+from compaction.store.results import encode_result
+
+Events = list[tuple[str, dict[str, Json]]]
+
+
+def on_outcome(job: JobRow, outcome: Outcome, events: Events) -> Finish:
+    """A finished pipeline: succeeded, with a result or with the reason why nothing was done."""
+    if not isinstance(outcome, CompactionResult):
+        return Finish(
+            status="succeeded", outcome="skipped", was_compacted=False, reason=outcome.reason, events=tuple(events)
+        )
+    return Finish(
+        status="succeeded",
+        outcome="succeeded",
+        was_compacted=True,
+        result=encode_result(outcome),
+        usage=outcome.usage.to_dict(),
+        breaker=_after_success(job, outcome),
+        events=tuple(events),
+    )
+
+
+def cancelled(events: Events) -> Finish:
+    """The owner cancelled the job while it ran."""
+    error = Cancelled()
+    report: dict[str, Json] = {"code": error.code, "message": error.message, "retryable": False}
+    return Finish(status="cancelled", outcome="cancelled", error=report, events=tuple(events))
+
+
+def on_error(job: JobRow, error: JobError, events: Events, *, age_seconds: float, jitter: float) -> Finish:
+    """A failed pipeline: again later, or failed for good; only then it counts for the breaker."""
+    report: dict[str, Json] = {"code": error.code, "message": error.message, "retryable": error.retryable}
+    decision = jobs.after_failure(
+        retryable=error.retryable,
+        attempt=job.attempt,
+        max_attempts=job.max_attempts,
+        age_seconds=age_seconds,
+        jitter=jitter,
+        retry_after_seconds=error.retry_after_seconds,
+    )
+    if isinstance(decision, jobs.Retry):
+        return Finish(
+            status="retrying",
+            outcome="retrying",
+            delay_seconds=decision.delay_seconds,
+            error=report,
+            events=tuple(events),
+        )
+    counts = job.trigger == "auto" and error.counts_for_breaker
+    return Finish(
+        status="failed",
+        outcome="failed",
+        error=report,
+        breaker=BreakerChange("failure", error.code) if counts else None,
+        events=tuple(events),
+    )
+
+
+def released(events: Events) -> Finish:
+    """The worker stops: the job waits for another one and keeps its attempt."""
+    return Finish(status="retrying", outcome="released", delay_seconds=0.0, counted=False, events=tuple(events))
+
+
+def _after_success(job: JobRow, result: CompactionResult) -> BreakerChange | None:
+    if result.under_threshold:
+        return BreakerChange("success", None)
+    return BreakerChange("failure", "not_effective") if job.trigger == "auto" else None
