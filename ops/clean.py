@@ -1,4 +1,4 @@
-"""Removes what the other commands made: the environment, caches and the local stack's data. Refuses while a stack runs."""
+"""Removes what the other commands made: the environment, caches, the local stack's data. Refuses while a stack runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MADE = (".venv", ".local", ".cache", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache", "htmlcov", "build", "dist")
+MADE = (
+    ".venv",
+    ".local",
+    ".cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".pytest_cache",
+    ".hypothesis",
+    ".import_linter_cache",
+    "htmlcov",
+    "build",
+    "dist",
+)
 
 
 def is_running(folder: Path) -> bool:

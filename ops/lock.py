@@ -35,9 +35,9 @@ def main(arguments: list[str]) -> int:
     uv = TOOL / "bin" / "uv"
     if not uv.exists():
         venv.EnvBuilder(clear=True, symlinks=True, with_pip=True).create(TOOL)
-        subprocess.run([TOOL / "bin" / "python", "-m", "pip", "install", "--quiet", "uv"], check=True)  # noqa: S603 - no shell
+        subprocess.run([TOOL / "bin" / "python", "-m", "pip", "install", "--quiet", "uv"], check=True)
     env = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
-    subprocess.run([uv, *COMPILE, *arguments], cwd=ROOT, env=env, check=True)  # noqa: S603 - our own command
+    subprocess.run([uv, *COMPILE, *arguments], cwd=ROOT, env=env, check=True)
     count = locked_packages((ROOT / "requirements.lock").read_text())
     print(f"requirements.lock: {count} packages")
     return 0

@@ -50,8 +50,15 @@ def fingerprint() -> str:
 
 def run(command: list[str], *, env: dict[str, str] | None = None) -> bool:
     """True if the command ended well; otherwise the end of its output is shown."""
-    done = subprocess.run(  # noqa: S603 - our own commands, no shell
-        command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
     if done.returncode:
         print("\n".join(done.stdout.splitlines()[-ERROR_TAIL_LINES:]), file=sys.stderr)
@@ -70,7 +77,7 @@ def is_usable(*, pip: bool = False) -> bool:
     if not PYTHON.exists():
         return False
     probe = f"import sys{', pip' if pip else ''}; sys.exit(sys.version_info[:2] != {tuple(sys.version_info[:2])})"
-    done = subprocess.run([str(PYTHON), "-c", probe], capture_output=True, check=False)  # noqa: S603 - our own Python
+    done = subprocess.run([str(PYTHON), "-c", probe], capture_output=True, check=False)
     return done.returncode == 0
 
 
@@ -81,13 +88,17 @@ def install_with_pip() -> None:
             import ensurepip  # noqa: F401, PLC0415 - Debian splits it off; asked only where it is needed
         except ImportError:
             version = f"{sys.version_info.major}.{sys.version_info.minor}"
-            message = f"This Python has no venv module: install python{version}-venv (Debian, Ubuntu) or uv, then try again."
+            message = (
+                f"This Python has no venv module: install python{version}-venv (Debian, Ubuntu) or uv, then try again."
+            )
             raise SetupError(message) from None
         venv.EnvBuilder(clear=True, symlinks=True, with_pip=True).create(VENV)
     env = {**os.environ, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
     command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--prefer-binary", "--require-hashes", "-r", str(LOCK)]
     if not run(command, env=env):
-        raise SetupError("pip could not install the packages (see above). Check the network or the package index, then try again.")
+        raise SetupError(
+            "pip could not install the packages (see above). Check the network or the package index, then try again."
+        )
 
 
 def link_project() -> None:
@@ -119,7 +130,9 @@ def main() -> int:
         try:
             if not (READY.exists() and READY.read_text() == fingerprint() and is_usable()):
                 started = time.monotonic()
-                print(f"Setting up .venv with Python {sys.version.split()[0]} (once, about half a minute) ...", flush=True)
+                print(
+                    f"Setting up .venv with Python {sys.version.split()[0]} (once, about half a minute) ...", flush=True
+                )
                 install()
                 print(f"Set-up done in {time.monotonic() - started:.0f} s.", flush=True)
             link_project()
