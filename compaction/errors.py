@@ -144,17 +144,19 @@ class ApiError(ProviderError):
 
     code = "api_error"
 
-    def __init__(  # noqa: PLR0913 - one argument more than its parent
+    def __init__(  # noqa: PLR0913 - two arguments more than its parent
         self,
         message: str | None = None,
         *,
         retryable: bool = False,
+        output_limit_tokens: int | None = None,
         status: int | None = None,
         request_id: str | None = None,
         retry_after_seconds: float | None = None,
     ) -> None:
         super().__init__(message, status=status, request_id=request_id, retry_after_seconds=retry_after_seconds)
         self.retryable = retryable
+        self.output_limit_tokens = output_limit_tokens  # the most output the model takes, when we asked for more
 
 
 class AuthError(ProviderError):
