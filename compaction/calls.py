@@ -30,6 +30,7 @@ class CallPlan:
     part: Part
     prompts: prompts.Prompts
     max_output_tokens: int
+    room: truncation.Room
     prior_summary: str | None = None
     instructions: str | None = None
 
@@ -98,10 +99,10 @@ def _cut(
     """The part that is summarised, with the cut of each refusal so far applied again in its order."""
     part = plan.part(messages)
     dropped = Dropped()
-    for refusal in refusals:
-        cut = truncation.cut(part, refusal)
+    for attempt, refusal in enumerate(refusals, 1):
+        cut = truncation.cut(part, refusal, attempt=attempt, room=plan.room)
         part = cut.messages
-        dropped = dropped.plus(Dropped(cut.dropped_rounds, cut.dropped_messages, cut.dropped_tokens))
+        dropped = dropped.plus(cut.dropped)
     return part, dropped
 
 

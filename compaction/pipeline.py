@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from compaction import calls
-from compaction.core import partial, prompts, summary, tokens, wire
+from compaction.core import partial, prompts, summary, tokens, truncation, wire
 from compaction.core.boundary import Boundary
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage, conversation
@@ -135,17 +135,18 @@ async def _instructions(task: Task, hooks: Hooks, context: HookContext) -> tuple
 
 async def _paid_summary(task: Task, ports: Ports, survey: Survey, instructions: tuple[str, ...]) -> PaidSummary:
     ports.recorder.step("preparing", 10)
+    asked = prompts.build_prompts("base", prior_summary=survey.prior_summary is not None, instructions=instructions)
+    max_output_tokens = min(SUMMARY_TOKENS, task.max_output_tokens)
     plan = calls.CallPlan(
         kind="fresh",
         model=task.model,
         part=lambda messages: partial.split_full(messages).replaced,
-        prompts=prompts.build_prompts(
-            "base",
-            request_kind="fresh",
-            prior_summary=survey.prior_summary is not None,
-            instructions=instructions,
+        prompts=asked,
+        max_output_tokens=max_output_tokens,
+        room=truncation.Room(
+            fits_tokens=task.thresholds.window - max_output_tokens,
+            fixed_tokens=tokens.estimate_text(asked.system) + tokens.estimate_text(asked.user),
         ),
-        max_output_tokens=min(SUMMARY_TOKENS, task.max_output_tokens),
         prior_summary=survey.prior_summary,
         instructions="\n\n".join(instructions) or None,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from compaction import telemetry
 from compaction.errors import CompactdError
 from compaction.settings import settings_from
-from compaction.telemetry import set_up_logging
 from worker.app import QUEUE, make_app
 from worker.bootstrap import start_process
 from worker.tasks import register
@@ -20,7 +20,7 @@ def main() -> int:
     except CompactdError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
-    set_up_logging(settings.log_level)
+    telemetry.configure(settings.log_level, service="worker")
     app = make_app(settings.redis_url)
     process = start_process(settings)
     register(app, process)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.auto import Switches
 from compaction.core import breaker, jsonbytes, thresholds
-from compaction.core.messages import Message, decode_message, message_from
+from compaction.core.jsonbytes import Json
+from compaction.core.messages import Message, decode_message
 from compaction.core.results import Order, SessionFacts
 from compaction.errors import InvalidSession
 from compaction.pipeline import Ports, Task
 from compaction.ports import NoHooks, Summarizer
 from compaction.settings import Settings
-from compaction.store import breakers as breaker_rows
 from compaction.store import sessions as session_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, JobRow
-from compaction.store.sessions import LiveView, SessionRow
+from compaction.store.sessions import LiveView
 from compaction.summarizers import models
 from worker.recorder import AttemptRecorder, decode_paid
 
@@ -39,8 +39,8 @@ class StoredHistory:
 
 def decode_view(view: LiveView) -> tuple[Message, ...]:
     """The messages of a stored live view: those of the last result, then what was appended after it."""
+    earlier = view.result_body.messages if view.result_body is not None else ()
     try:
-        earlier = [message_from(value) for value in view.result_messages()]
         return (*earlier, *(decode_message(stored.body, seq=stored.seq) for stored in view.messages))
     except ValueError as error:
         raise InvalidSession(f"A stored message cannot be read: {error}") from None
@@ -56,17 +56,15 @@ class Assignments:
     last_resort: Summarizer
 
     async def prepare(self, claim: Claim, recorder: AttemptRecorder) -> tuple[Task, Switches, Ports]:
-        """What one attempt works with; two small queries, no messages yet."""
+        """What one attempt works with; one small query, no messages yet."""
         job = claim.job
         async with self.database.begin() as conn:
-            session = await session_rows.by_id(conn, job.session_id)
-            state = await breaker_rows.get(conn, job.session_id)
-        facts = _facts(session)
-        task = self._task(claim, facts)
+            parameters = await session_rows.load_parameters(conn, job.session_id)
+        task = self._task(claim, _facts(claim, parameters))
         switches = Switches(
             disable_compact=self.settings.disable_compact,
             disable_auto_compact=self.settings.disable_auto_compact,
-            breaker_open=breaker.is_open(state, self.settings.breaker_cooldown_seconds),
+            breaker_open=breaker.is_open(claim.breaker, claim.claimed_at, self.settings.breaker_cooldown_seconds),
         )
         ports = Ports(
             history=StoredHistory(self.database, job.session_id, claim.covers_through_seq),
@@ -79,36 +77,52 @@ class Assignments:
         return task, switches, ports
 
     def _task(self, claim: Claim, facts: SessionFacts) -> Task:
-        limits = models.limits_for(facts.model, facts.settings)
+        limits = models.limits_for(
+            facts.model,
+            context_window_tokens=_count(facts.settings, "context_window"),
+            max_output_tokens=_count(facts.settings, "max_output_tokens"),
+        )
         return Task(
             facts=facts,
             order=_order(claim.job),
             covers_through_seq=claim.covers_through_seq,
-            thresholds=thresholds.thresholds(
-                limits.window,
-                limits.max_output,
-                window_override=thresholds.window_override(self.settings.auto_compact_window, facts.settings),
-                percent_override=thresholds.percent_override(self.settings.autocompact_percent, facts.settings),
-            ),
-            max_output_tokens=limits.max_output,
+            thresholds=marks(self.settings, facts.settings, limits),
+            max_output_tokens=limits.max_output_tokens,
             model=self.settings.summary_model or facts.model,
             attempt=claim.job.attempt,
             paid=decode_paid(claim.paid_summary) if claim.paid_summary is not None else None,
         )
 
 
-def _facts(session: SessionRow) -> SessionFacts:
-    parameters = jsonbytes.decode(session.parameters) if session.parameters else {}
-    return SessionFacts(
-        session_id=session.name,
-        tenant=str(session.tenant_id),
-        model=session.model,
-        system=parameters.get("system"),
-        tools=parameters.get("tools"),
-        request=parameters.get("request"),
-        settings=session.settings,
-        query_source=session.query_source,
+def marks(settings: Settings, session: Mapping[str, Json], limits: models.ModelLimits) -> thresholds.Thresholds:
+    """The session's thresholds: the model's window, shrunk by the session's override or else by the operator's."""
+    window = thresholds.parse_window_override(session.get("auto_compact_window", settings.auto_compact_window))
+    percent = thresholds.parse_percent_override(session.get("autocompact_percent", settings.autocompact_percent))
+    return thresholds.thresholds(
+        limits.context_window_tokens,
+        limits.max_output_tokens,
+        window_override=window.value,
+        percent_override=percent.value,
     )
+
+
+def _facts(claim: Claim, parameters: Mapping[str, bytes]) -> SessionFacts:
+    values = {name: jsonbytes.decode(raw) for name, raw in parameters.items()}
+    return SessionFacts(
+        session_id=claim.session.name,
+        tenant=claim.tenant,
+        model=claim.session.model,
+        system=values.get("system"),
+        tools=values.get("tools"),
+        request=values.get("request"),
+        settings=claim.session.settings,
+        query_source=claim.session.query_source,
+    )
+
+
+def _count(settings: Mapping[str, Json], name: str) -> int | None:
+    value = settings.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _order(job: JobRow) -> Order:
@@ -122,4 +136,3 @@ def _order(job: JobRow) -> Order:
         force=job.force,
         token_gap=job.token_gap,
     )
-

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
 from kombu.exceptions import OperationalError
 
+from compaction import telemetry
 from worker.app import QUEUE, TASK, make_app
 
 RING_SECONDS = 1.0  # an API answer never waits longer for Redis (facts/queue.md §3.2)
 
-_log = structlog.get_logger(__name__)
+_log = telemetry.logger("doorbell")
 
 
 class Doorbell:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import structlog
-
+from compaction import telemetry
+from compaction.errors import CompactdError
 from compaction.store import jobs as job_rows
 from compaction.store import workers as worker_rows
-from compaction.store.engine import STORE_ERRORS, Database
+from compaction.store.engine import Database
 from worker.recorder import AttemptRecorder
 
 PULSE_SECONDS = 1.0  # progress and cancel flags: a cancel reaches a running call within about this
@@ -26,7 +26,7 @@ SELF_FENCE_SHARE = 0.75  # of the lease: 45 of 60 seconds (facts/queue.md §3.1)
 
 Reason = Literal["cancel", "lease", "drain"]
 
-_log = structlog.get_logger(__name__)
+_log = telemetry.logger("heart")
 
 
 @dataclass(slots=True)
@@ -113,11 +113,11 @@ class Heart:
         finally:
             await database.close()
 
-    async def _guarded(self, work: object) -> None:
+    async def _guarded(self, work: Awaitable[None]) -> None:
         try:
-            await work  # type: ignore[misc]  # a coroutine; spelled as object to keep the callers short
-        except STORE_ERRORS as error:
-            _log.warning("heart.missed", owner=self.owner, problem=type(error).__name__)
+            await work
+        except CompactdError as error:
+            _log.warning("heart.missed", owner=self.owner, code=error.code)
 
     async def _beat(self, database: Database) -> None:
         lag = self._lag_seconds()

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
-
+from compaction import telemetry
+from compaction.errors import CompactdError
 from compaction.store import jobs as job_rows
 from compaction.store import leader
-from compaction.store.engine import STORE_ERRORS, Database
+from compaction.store.engine import Database
 from worker.dispatch import Doorbell
 
 BATCH = 200  # rows per turn; the next turn comes within a second
 
-_log = structlog.get_logger(__name__)
+_log = telemetry.logger("reconciler")
 
 
 class Reconciler:
@@ -36,8 +36,8 @@ class Reconciler:
         while True:
             try:
                 await self._lead()
-            except STORE_ERRORS as error:
-                _log.warning("reconciler.missed", problem=type(error).__name__)
+            except CompactdError as error:
+                _log.warning("reconciler.missed", code=error.code)
             await asyncio.sleep(self._every_seconds)
 
     async def turn(self) -> None:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from datetime import UTC, datetime
 
-import structlog
-
-from compaction import auto
-from compaction.errors import Internal, JobError, LeaseLost, ProviderTimeout
+from compaction import auto, telemetry
+from compaction.errors import CompactdError, Internal, JobError, LeaseLost, ProviderTimeout
 from compaction.store import jobs as job_rows
-from compaction.store.engine import STORE_ERRORS, Database
+from compaction.store.engine import Database
 from compaction.store.jobs import Claim, Finish
 from worker import verdict
 from worker.assignment import Assignments
@@ -24,7 +21,7 @@ from worker.heartbeat import Heart, Held
 from worker.recorder import AttemptRecorder
 
 COMMIT_TRIES = 6  # over 0.5 + 1 + 2 + 4 + 8 seconds a restarted Postgres is back; the lease lasts longer than that
-_log = structlog.get_logger(__name__)
+_log = telemetry.logger("worker")
 
 
 class Runner:
@@ -92,7 +89,7 @@ class Runner:
         except JobError as error:
             return self._failed(claim, error, recorder)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the attempt, not the worker
-            _log.error("job.fault", job_id=job.id, problem=type(error).__name__, where=_where(error))
+            _log.error("job.fault", job_id=job.id, **telemetry.failure(error))
             return self._failed(claim, Internal(), recorder)
 
     def _interrupted(self, held: Held, recorder: AttemptRecorder) -> Finish | None:
@@ -105,9 +102,8 @@ class Runner:
         return verdict.cancelled(recorder.events) if held.reason == "cancel" else verdict.released(recorder.events)
 
     def _failed(self, claim: Claim, error: JobError, recorder: AttemptRecorder) -> Finish:
-        age = (datetime.now(UTC) - claim.job.created_at).total_seconds()
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
-        return verdict.on_error(claim.job, error, recorder.events, age_seconds=age, jitter=jitter)
+        return verdict.on_error(claim, error, recorder.events, jitter=jitter)
 
     async def _commit(self, claim: Claim, finish: Finish) -> None:
         for number in range(COMMIT_TRIES):
@@ -115,9 +111,9 @@ class Runner:
                 async with self._database.begin() as conn:
                     held = await job_rows.finish(conn, claim.job.id, claim.token, finish)
                     following = await job_rows.next_waiting(conn, claim.job.session_id) if held else None
-            except STORE_ERRORS as error:
+            except CompactdError as error:
                 if number + 1 == COMMIT_TRIES:
-                    _log.error("job.commit_lost", job_id=claim.job.id, problem=type(error).__name__)
+                    _log.error("job.commit_lost", job_id=claim.job.id, code=error.code)
                     return  # the lease ends, the job runs again; a paid summary is used again
                 await asyncio.sleep(0.5 * 2**number)
                 continue
@@ -126,10 +122,3 @@ class Runner:
                 await self._doorbell.ring(following)
             return
 
-
-def _where(error: Exception) -> str:
-    """File and line of a fault: enough to find it, without a value of a local variable or the exception's text."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"{trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}" if trace else "unknown"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from compaction.core import jobs
-from compaction.core.breaker import BreakerChange
+from compaction.core import breaker, jobs
 from compaction.core.jsonbytes import Json
 from compaction.core.results import CompactionResult, Outcome
 from compaction.errors import Cancelled, JobError
-from compaction.store.jobs import Finish, JobRow
+from compaction.store.jobs import Claim, Finish, JobRow
 from compaction.store.results import encode_result
 
 Events = list[tuple[str, dict[str, Json]]]
@@ -25,7 +24,7 @@ def on_outcome(job: JobRow, outcome: Outcome, events: Events) -> Finish:
         was_compacted=True,
         result=encode_result(outcome),
         usage=outcome.usage.to_dict(),
-        breaker=_after_success(job, outcome),
+        breaker=breaker.after_success(job.trigger, under_threshold=outcome.under_threshold),
         events=tuple(events),
     )
 
@@ -37,14 +36,15 @@ def cancelled(events: Events) -> Finish:
     return Finish(status="cancelled", outcome="cancelled", error=report, events=tuple(events))
 
 
-def on_error(job: JobRow, error: JobError, events: Events, *, age_seconds: float, jitter: float) -> Finish:
+def on_error(claim: Claim, error: JobError, events: Events, *, jitter: float) -> Finish:
     """A failed pipeline: again later, or failed for good; only then it counts for the breaker."""
     report: dict[str, Json] = {"code": error.code, "message": error.message, "retryable": error.retryable}
+    job = claim.job
     decision = jobs.after_failure(
         retryable=error.retryable,
         attempt=job.attempt,
         max_attempts=job.max_attempts,
-        age_seconds=age_seconds,
+        age_seconds=claim.age_seconds,
         jitter=jitter,
         retry_after_seconds=error.retry_after_seconds,
     )
@@ -56,12 +56,11 @@ def on_error(job: JobRow, error: JobError, events: Events, *, age_seconds: float
             error=report,
             events=tuple(events),
         )
-    counts = job.trigger == "auto" and error.counts_for_breaker
     return Finish(
         status="failed",
         outcome="failed",
         error=report,
-        breaker=BreakerChange("failure", error.code) if counts else None,
+        breaker=breaker.after_failure(job.trigger, error),
         events=tuple(events),
     )
 
@@ -70,8 +69,3 @@ def released(events: Events) -> Finish:
     """The worker stops: the job waits for another one and keeps its attempt."""
     return Finish(status="retrying", outcome="released", delay_seconds=0.0, counted=False, events=tuple(events))
 
-
-def _after_success(job: JobRow, result: CompactionResult) -> BreakerChange | None:
-    if result.under_threshold:
-        return BreakerChange("success", None)
-    return BreakerChange("failure", "not_effective") if job.trigger == "auto" else None
