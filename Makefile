@@ -26,11 +26,11 @@ help:  ## this list
 
 .PHONY: demo
 demo: $(READY)  ## import, compact and print a sample session (FILE=path: your own transcript), then stop
-	@exec $(RUN) -m ops.local demo $${FILE:+"$$FILE"}
+	@exec $(RUN) -m ops.local --with-parent demo $${FILE:+"$$FILE"}
 
 .PHONY: up
 up: $(READY)  ## start Postgres, Valkey, API and worker here; Ctrl-C stops them
-	@exec $(RUN) -m ops.local up
+	@exec $(RUN) -m ops.local --with-parent up
 
 .PHONY: test
 test: $(READY)  ## run all tests (ARGS="-k word" is passed to pytest)

@@ -31,7 +31,7 @@ def locked_packages(text: str) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Compiles the lock with uv from its own small environment; the lock in use keeps its versions unless `--upgrade`."""
+    """Compiles the lock with uv from its own small environment; versions in use stay unless `--upgrade` is given."""
     uv = TOOL / "bin" / "uv"
     if not uv.exists():
         venv.EnvBuilder(clear=True, symlinks=True, with_pip=True).create(TOOL)

@@ -66,7 +66,7 @@ def run(command: list[str], *, env: dict[str, str] | None = None) -> bool:
 
 
 def install_with_uv(uv: str) -> bool:
-    """Installs by uv, which is many times faster; False where it does not work here (it ignores pip's configuration)."""
+    """Installs by uv, which is many times faster; False where it does not work (it ignores pip's configuration)."""
     env = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
     made = is_usable() or run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(VENV)], env=env)
     return made and run([uv, "pip", "install", "--quiet", "--require-hashes", "-r", str(LOCK)], env=env)
@@ -103,7 +103,7 @@ def install_with_pip() -> None:
 
 def link_project() -> None:
     """Lets the environment import the project and gives it the console scripts of pyproject.toml."""
-    site_packages = Path(sysconfig.get_path("purelib", vars={"base": str(VENV), "platbase": str(VENV)}))
+    site_packages = Path(sysconfig.get_path("purelib", "venv", vars={"base": str(VENV), "platbase": str(VENV)}))
     relative = os.path.relpath(ROOT, site_packages)
     (site_packages / "compactd.pth").write_text(f"{relative}\n")  # relative: the folder may move
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -130,9 +130,7 @@ def main() -> int:
         try:
             if not (READY.exists() and READY.read_text() == fingerprint() and is_usable()):
                 started = time.monotonic()
-                print(
-                    f"Setting up .venv with Python {sys.version.split()[0]} (once, about half a minute) ...", flush=True
-                )
+                print(f"Setting up .venv with Python {sys.version.split()[0]} (once, half a minute) ...", flush=True)
                 install()
                 print(f"Set-up done in {time.monotonic() - started:.0f} s.", flush=True)
             link_project()

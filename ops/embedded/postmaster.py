@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 from ops.embedded.errors import LocalError
@@ -15,6 +14,7 @@ from ops.embedded.waiting import wait_until
 STATUS_LINE = (
     7  # postmaster.pid, counted from 0: pid, data folder, start, port, socket folder, host, shared memory, status
 )
+PROC = Path("/proc")  # Linux; elsewhere ps is asked
 LEAVE_SECONDS = 5.0  # a server whose parent died is on its way out; it needs half a second
 
 
@@ -35,7 +35,7 @@ def is_ready(data: Path, pid: int) -> bool:
 def settle(data: Path) -> None:
     """Makes sure that no server of an earlier start is left on this data, and that its pid file stops nobody.
 
-    Call it under the folder's lock only: a server that runs here now has lost its parent. Raises LocalError if it stays.
+    Call it under the folder's lock only: a server that runs here has lost its parent. Raises LocalError if it stays.
     """
     pid = pid_in(data)
     if pid is None:
@@ -50,9 +50,9 @@ def settle(data: Path) -> None:
 
 def is_server(pid: int, data: Path) -> bool:
     """Whether the process is a Postgres on this data; a process that only has the same number is not."""
-    if sys.platform == "linux":
+    if PROC.exists():
         try:
-            return Path(f"/proc/{pid}/cwd").readlink() == data.resolve()  # a postmaster lives in its data folder
+            return (PROC / f"{pid}/cwd").readlink() == data.resolve()  # a postmaster lives in its data folder
         except OSError:
             return False
     listed = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S607 - the system's ps

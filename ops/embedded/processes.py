@@ -37,6 +37,7 @@ class Process:
 
     def __init__(self, command: Command) -> None:
         self.command = command
+        self._is_asked = False
         arguments = launch_arguments(command.identity, command.death_signal, list(command.arguments))
         if command.log is None:  # in the foreground: the terminal's Ctrl-C reaches it too
             self._popen = subprocess.Popen(arguments, cwd=command.folder, env=command.environ)
@@ -72,13 +73,17 @@ class Process:
         if self.is_alive:
             os.kill(self.pid, number)
 
+    def ask_to_stop(self) -> None:
+        """Sends the polite signal once: the second one means hurry to many programs."""
+        if not self._is_asked:
+            self._is_asked = True
+            self.signal(self.command.stop_signal)
+
     def stop(self, stop: StopRequest | None = None) -> bool:
-        """Asks it to end and waits; kills it after `stop_seconds` or when `stop` is urgent. False if it had to be killed."""
-        self.signal(self.command.stop_signal)
-        ended = wait_until(
-            lambda: not self.is_alive or (stop is not None and stop.is_urgent), self.command.stop_seconds
-        )
-        if ended and not self.is_alive:
+        """Asks it to end and waits; kills it after `stop_seconds` or when `stop` is urgent. False if it was killed."""
+        self.ask_to_stop()
+        wait_until(lambda: not self.is_alive or (stop is not None and stop.is_urgent), self.command.stop_seconds)
+        if not self.is_alive:
             return True
         self.signal(self.command.death_signal)
         if not wait_until(lambda: not self.is_alive, KILL_SECONDS):

@@ -1,4 +1,4 @@
-"""What every embedded server does alike: start with a few attempts, be asked whether it is ready, stop, be a context."""
+"""What every embedded server does alike: starts with a few attempts, says whether it is ready, stops."""
 
 from __future__ import annotations
 

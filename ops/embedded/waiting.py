@@ -10,14 +10,20 @@ from types import FrameType
 from ops.embedded.errors import Interrupted
 
 PAUSE_SECONDS = 0.01  # a server is ready after 30 to 500 ms: a finer look would only burn CPU
+ECHO_SECONDS = 1.0  # more than an echo takes, less than a person
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Whether somebody asked the program to stop, and how often: the second time they mean at once."""
+    """Whether somebody asked the program to stop; who asks again a second later means at once.
+
+    A terminal, make and a shell may each pass on the same signal: such echoes come within milliseconds.
+    """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.is_asked = False
+        self.is_urgent = False
+        self._asked_at = 0.0
 
     def listen(self) -> None:
         """Notes SIGINT, SIGTERM and SIGHUP from now on. Main thread only."""
@@ -26,17 +32,11 @@ class StopRequest:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         del number, frame
-        self.count += 1
-
-    @property
-    def is_asked(self) -> bool:
-        """Asked at least once."""
-        return self.count > 0
-
-    @property
-    def is_urgent(self) -> bool:
-        """Asked again while the first request was being carried out."""
-        return self.count > 1
+        now = time.monotonic()
+        if self.is_asked and now - self._asked_at >= ECHO_SECONDS:
+            self.is_urgent = True
+        if not self.is_asked:
+            self.is_asked, self._asked_at = True, now
 
 
 def wait_until(
