@@ -40,10 +40,31 @@ metadata = MetaData(
 )
 
 _NOW = func.now()
+_EMPTY = text("'{}'::jsonb")
 
 
 def _at(name: str, *, set_now: bool = False) -> Column[object]:
     return Column(name, DateTime(timezone=True), nullable=not set_now, server_default=_NOW if set_now else None)
+
+
+def _json(name: str, *, required: bool = False, default: bool = False) -> Column[object]:
+    kind = JSONB(none_as_null=True)  # None is SQL's null, not JSON's
+    return Column(name, kind, nullable=not required, server_default=_EMPTY if default else None)
+
+
+def _tenant(*, primary_key: bool = False, index: bool = False) -> Column[int]:
+    owner = ForeignKey("tenants.id", ondelete="CASCADE")
+    return Column("tenant_id", BigInteger, owner, nullable=False, primary_key=primary_key, index=index)
+
+
+def _session(*, primary_key: bool = False, index: bool = False) -> Column[int]:
+    owner = ForeignKey("sessions.id", ondelete="CASCADE")
+    return Column("session_id", BigInteger, owner, nullable=False, primary_key=primary_key, index=index)
+
+
+def _job(*, primary_key: bool = False) -> Column[str]:
+    owner = ForeignKey("jobs.id", ondelete="CASCADE")
+    return Column("job_id", UUID(as_uuid=False), owner, nullable=False, primary_key=primary_key)
 
 
 lease_tokens = Sequence("lease_tokens", metadata=metadata)  # fencing tokens: never reused, always growing
@@ -60,9 +81,9 @@ api_keys = Table(
     "api_keys",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("tenant_id", BigInteger, ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False, index=True),
+    _tenant(index=True),
     Column("public_id", Text, nullable=False, unique=True),  # the part after ck_, says which key without being one
-    Column("secret_hash", LargeBinary, nullable=False),  # sha256(pepper + secret); the secret has 256 random bits
+    Column("secret_hash", LargeBinary, nullable=False),  # HMAC-SHA256(pepper, key); the key has 256 random bits
     Column("scopes", ARRAY(Text), nullable=False),
     _at("created_at", set_now=True),
     _at("expires_at"),
@@ -74,12 +95,12 @@ sessions = Table(
     "sessions",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("tenant_id", BigInteger, ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
+    _tenant(),
     Column("name", Text, nullable=False),  # the producer's session id
     Column("model", Text, nullable=False),
     Column("query_source", Text),
     Column("parameters", LargeBinary),  # {system, tools, request}: exact JSON, encoded by store.bodies
-    Column("settings", JSONB, nullable=False, server_default=text("'{}'")),
+    _json("settings", required=True, default=True),
     Column("head_seq", BigInteger, nullable=False, server_default=text("0")),  # seq of the newest message
     Column("boundary_seq", BigInteger, nullable=False, server_default=text("0")),  # newest stored boundary or summary
     Column("live_job_id", UUID(as_uuid=False)),  # the result that the live view begins with, if newer than boundary_seq
@@ -91,23 +112,30 @@ sessions = Table(
 messages = Table(
     "messages",
     metadata,
-    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
-    Column("seq", BigInteger, primary_key=True),  # 1, 2, 3 … within the session
+    _session(primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),  # 1, 2, 3 … within the session
     Column("uuid", Text),
     Column("role", Text, nullable=False),
     Column("partial", Boolean, nullable=False, server_default=text("false")),
+    Column("starts_live", Boolean, nullable=False, server_default=text("false")),  # a boundary or a summary
     Column("body_bytes", Integer, nullable=False),  # size before compression
     Column("body", LargeBinary, nullable=False),
     _at("stored_at", set_now=True),
     Index("uq_messages_session_id_uuid", "session_id", "uuid", unique=True, postgresql_where=text("uuid IS NOT NULL")),
+    Index("ix_messages_starts_live", "session_id", "seq", postgresql_where=text("starts_live")),
 )
+
+_WAITING = text("status = 'queued'")
+_ACTIVE = text("status IN ('running','retrying')")
+_READY = text("status IN ('queued','retrying')")
+_RUNNING = text("status = 'running'")
 
 jobs = Table(
     "jobs",
     metadata,
-    Column("id", UUID(as_uuid=False), primary_key=True, server_default=text("uuidv7()")),
-    Column("tenant_id", BigInteger, ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
-    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
+    Column("id", UUID(as_uuid=False), primary_key=True, server_default=text("uuidv7()")),  # grows with time
+    _tenant(),
+    _session(),
     Column("status", Text, nullable=False, server_default=text("'queued'")),
     Column("trigger", Text, nullable=False),
     Column("scope_kind", Text, nullable=False, server_default=text("'full'")),
@@ -117,7 +145,7 @@ jobs = Table(
     Column("fallback", Text),
     Column("force", Boolean, nullable=False, server_default=text("false")),
     Column("token_gap", BigInteger),
-    Column("metadata", JSONB, nullable=False, server_default=text("'{}'")),
+    _json("metadata", required=True, default=True),
     Column("priority", SmallInteger, nullable=False),
     _at("not_before", set_now=True),
     _at("deadline_at"),
@@ -132,74 +160,81 @@ jobs = Table(
     _at("dispatched_at"),
     _at("cancel_requested_at"),
     Column("covers_through_seq", BigInteger),  # the snapshot, fixed by the first claim
-    Column("progress", JSONB, nullable=False, server_default=text("'{}'")),  # {step, percent}
+    _json("progress", required=True, default=True),  # {step, percent}
     Column("paid_summary", LargeBinary),  # checkpoint, cleared at the end
     Column("was_compacted", Boolean),
     Column("reason", Text),  # why nothing was compacted
-    Column("error", JSONB),  # {code, message, retryable} of the last failed attempt
+    _json("error"),  # {code, message, retryable} of the last failed attempt
     Column("traceparent", Text),
     _at("created_at", set_now=True),
     _at("started_at"),
     _at("ended_at"),
     CheckConstraint("(status = 'running') = (lease_token IS NOT NULL)", name="lease"),
     CheckConstraint("(status IN ('succeeded','failed','cancelled')) = (ended_at IS NOT NULL)", name="ended"),
-    CheckConstraint(
-        "status IN ('queued','running','retrying','succeeded','failed','cancelled')", name="status"
-    ),
-    Index("uq_jobs_waiting", "session_id", unique=True, postgresql_where=text("status = 'queued'")),
-    Index("uq_jobs_active", "session_id", unique=True, postgresql_where=text("status IN ('running','retrying')")),
+    CheckConstraint("status IN ('queued','running','retrying','succeeded','failed','cancelled')", name="status"),
+    CheckConstraint("trigger IN ('auto','manual','reactive','bulk')", name="trigger"),
+    CheckConstraint("scope_kind IN ('full','up_to','from')", name="scope_kind"),
+    Index("uq_jobs_waiting", "session_id", unique=True, postgresql_where=_WAITING),
+    Index("uq_jobs_active", "session_id", unique=True, postgresql_where=_ACTIVE),
+    Index("ix_jobs_ready", "priority", "not_before", "id", postgresql_where=_READY),
+    Index("ix_jobs_deadline", "deadline_at", postgresql_where=_READY),
+    # Beats and the reaper find the few running rows here; the lease's end stays out of every index, so that a beat
+    # is a heap-only update (fillfactor leaves room for it).
+    Index("uq_jobs_lease_token", "lease_token", unique=True, postgresql_where=_RUNNING),
+    Index("ix_jobs_tenant_id_id", "tenant_id", "id"),
+    Index("ix_jobs_tenant_id_status_id", "tenant_id", "status", "id"),
     Index(
-        "ix_jobs_ready", "priority", "not_before", "id", postgresql_where=text("status IN ('queued','retrying')")
+        "ix_jobs_error_code", "tenant_id", text("(error ->> 'code')"), "id", postgresql_where=text("error IS NOT NULL")
     ),
-    Index("ix_jobs_lease", "lease_expires_at", postgresql_where=text("status = 'running'")),
-    Index("ix_jobs_tenant_id_created_at_id", "tenant_id", "created_at", "id"),
-    Index("ix_jobs_session_id_created_at", "session_id", "created_at"),
+    Index("ix_jobs_session_id_id", "session_id", "id"),
+    # A queue's table dies young rows by the thousand: vacuum by the percent, not by the fifth.
+    postgresql_with={"fillfactor": 85, "autovacuum_vacuum_scale_factor": 0.01, "autovacuum_analyze_scale_factor": 0.02},
 )
 
 attempts = Table(
     "attempts",
     metadata,
-    Column("job_id", UUID(as_uuid=False), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    Column("lease_token", BigInteger, primary_key=True),
+    _job(primary_key=True),
+    Column("lease_token", BigInteger, primary_key=True, autoincrement=False),
     Column("attempt", Integer, nullable=False),
     Column("owner", Text, nullable=False),
     _at("started_at", set_now=True),
     _at("ended_at"),
     Column("outcome", Text),  # succeeded, skipped, failed, retrying, released, cancelled, expired, fenced
-    Column("error", JSONB),
-    Column("usage", JSONB),
+    _json("error"),
+    _json("usage"),
 )
 
 job_events = Table(
     "job_events",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("job_id", UUID(as_uuid=False), ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    _job(),
     _at("at", set_now=True),
     Column("type", Text, nullable=False),
-    Column("data", JSONB, nullable=False, server_default=text("'{}'")),
+    _json("data", required=True, default=True),
     Index("ix_job_events_job_id_id", "job_id", "id"),
 )
 
 results = Table(
     "results",
     metadata,
-    Column("job_id", UUID(as_uuid=False), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False, index=True),
+    _job(primary_key=True),
+    _session(index=True),
     Column("lease_token", BigInteger, nullable=False),  # who wrote it
     Column("strategy", Text, nullable=False),
     Column("model", Text),
     Column("pre_tokens", BigInteger, nullable=False),
     Column("post_tokens", BigInteger, nullable=False),
-    Column("usage", JSONB, nullable=False),
+    _json("usage", required=True),
     Column("cost_usd", Numeric(14, 6)),
     Column("ptl_attempts", Integer, nullable=False),
-    Column("dropped", JSONB, nullable=False),  # {rounds, messages, tokens}
-    Column("context_management", JSONB),
+    _json("dropped", required=True),  # {rounds, messages, tokens}
+    _json("context_management"),
     Column("covers_through_seq", BigInteger, nullable=False),
     Column("prefix_hash", Text, nullable=False),
     Column("degraded", Boolean, nullable=False),
-    Column("hook_results", JSONB, nullable=False),
+    _json("hook_results", required=True),
     Column("body", LargeBinary, nullable=False),  # {boundary, summary, kept, attachments, hook_messages}: envelopes
     _at("created_at", set_now=True),
     _at("applied_at"),
@@ -208,7 +243,7 @@ results = Table(
 breakers = Table(
     "breakers",
     metadata,
-    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    _session(primary_key=True),
     Column("failures", Integer, nullable=False, server_default=text("0")),
     _at("opened_at"),
     Column("last_error_code", Text),
@@ -219,7 +254,7 @@ breakers = Table(
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
-    Column("tenant_id", BigInteger, ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True),
+    _tenant(primary_key=True),
     Column("key", Text, primary_key=True),
     Column("request_hash", LargeBinary, nullable=False),
     Column("status", Integer),  # None while the first request is still at work
@@ -243,7 +278,7 @@ workers = Table(
 session_state = Table(
     "session_state",
     metadata,
-    Column("session_id", BigInteger, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    _session(primary_key=True),
     Column("kind", Text, primary_key=True),  # files, plans, plan_mode, skills, memory, tools, agents, …
     Column("key", Text, primary_key=True),
     Column("body", LargeBinary, nullable=False),

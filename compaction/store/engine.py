@@ -1,0 +1,145 @@
+"""Connections to Postgres: a pool per event loop, binary on the wire, with limits on every wait.
+
+Errors of the driver do not leave this room: a database that is away or too busy is errors.Unavailable (try again),
+anything else errors.Internal with the SQLSTATE alone, because the driver's texts quote rows.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg.types.array import ListBinaryDumper
+from sqlalchemy import event, exc
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from compaction import errors
+from compaction.core import jsonbytes
+
+LOCK_TIMEOUT_SECONDS = 5.0  # no transaction of ours holds a lock for long: a longer wait means trouble elsewhere
+STATEMENT_TIMEOUT_SECONDS = 30.0  # the largest statement, a batch of 64 MiB, takes a few seconds on a slow disk
+IDLE_TIMEOUT_SECONDS = 30.0  # a transaction left open by a stuck process must not hold rows until someone looks
+CONNECT_TIMEOUT_SECONDS = 10  # a server that does not answer by then is away
+POOL_WAIT_SECONDS = 10.0  # connections are held for milliseconds: a longer queue is an outage
+RECYCLE_SECONDS = 1800  # half an hour: lets a fail-over or a changed DNS entry be noticed without a restart
+PREPARE_AFTER = 2  # executions until a connection prepares a statement: ours are few and always the same
+_BUSY = frozenset({"40001", "40P01", "53300", "53400", "55P03", "57014", "57P01", "57P02", "57P03", "25P03", "25P04"})
+
+
+class _BinaryCursor(psycopg.AsyncCursor[Any]):
+    """Rows in Postgres's binary format: bytea as it is, numbers and times without parsing."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.format = psycopg.pq.Format.BINARY
+
+
+class Database:
+    """A pool of connections for one event loop; `url` is postgresql+psycopg://user:password@host:port/name."""
+
+    def __init__(self, url: str, *, pool_size: int = 10, application_name: str = "compactd") -> None:
+        self._engine = _engine(url, pool_size, application_name)
+        self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction: committed at the end of the block, rolled back when it raises.
+
+        Raises errors.Unavailable when the database is away, too busy or out of connections.
+        """
+        try:
+            async with self._engine.begin() as connection:
+                yield connection
+        except (exc.DBAPIError, exc.TimeoutError, psycopg.Error) as error:
+            raise translated(error) from None
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[AsyncConnection]:
+        """A connection where every statement is its own transaction: one round trip instead of three."""
+        try:
+            async with self._single.connect() as connection:
+                yield connection
+        except (exc.DBAPIError, exc.TimeoutError, psycopg.Error) as error:
+            raise translated(error) from None
+
+    @asynccontextmanager
+    async def dedicated(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """The driver's own connection in autocommit, outside the pool, closed at the end: for LISTEN."""
+        async with self.connect() as connection:
+            pooled = await connection.get_raw_connection()
+            await connection.run_sync(lambda sync: sync.detach())
+            driver = pooled.driver_connection
+            if not isinstance(driver, psycopg.AsyncConnection):
+                raise errors.Internal("The driver is not psycopg.")
+            yield driver
+
+    async def ping(self) -> None:
+        """Asks the database for a sign of life. Raises errors.Unavailable."""
+        async with self.connect() as connection:
+            await connection.exec_driver_sql("SELECT 1")
+
+    async def close(self) -> None:
+        """Closes the pool; connections in use are closed when they come back."""
+        await self._engine.dispose()
+
+
+def translated(error: Exception) -> errors.CompactdError:
+    """The error of ours for one of the driver's. Its text names no value: the driver's own texts quote rows."""
+    cause = getattr(error, "orig", None) or error
+    state = getattr(cause, "sqlstate", None)
+    away = isinstance(error, exc.TimeoutError) or isinstance(cause, psycopg.InterfaceError)
+    lost = state is None and isinstance(cause, psycopg.OperationalError)
+    if away or lost or state in _BUSY or str(state).startswith("08"):
+        return errors.Unavailable("The database is away or too busy. Try again in a moment.")
+    # Class 42 is about the statement's own words (a missing column, say); other texts may quote values.
+    said = f": {cause.diag.message_primary}" if isinstance(cause, psycopg.Error) and str(state)[:2] == "42" else ""
+    return errors.Internal(f"The database refused a statement (SQLSTATE {state}, {type(cause).__name__}){said}.")
+
+
+def _engine(url: str, pool_size: int, application_name: str) -> AsyncEngine:
+    limits: dict[str, float] = {
+        "lock_timeout": LOCK_TIMEOUT_SECONDS,
+        "statement_timeout": STATEMENT_TIMEOUT_SECONDS,
+        "idle_in_transaction_session_timeout": IDLE_TIMEOUT_SECONDS,
+    }
+    engine = create_async_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=POOL_WAIT_SECONDS,
+        pool_recycle=RECYCLE_SECONDS,
+        pool_use_lifo=True,  # the same few connections stay warm, with their prepared statements
+        hide_parameters=True,
+        use_native_hstore=False,
+        json_deserializer=jsonbytes.decode,
+        connect_args={
+            "application_name": application_name,
+            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+            "cursor_factory": _BinaryCursor,
+            "prepare_threshold": PREPARE_AFTER,
+            "options": "-c timezone=UTC "
+            + " ".join(f"-c {name}={int(seconds * 1000)}" for name, seconds in limits.items()),
+        },
+    )
+    event.listen(engine.sync_engine, "connect", _on_connect)
+    event.listen(engine.sync_engine, "checkout", _on_checkout)
+    return engine
+
+
+def _on_connect(dbapi_connection: Any, record: ConnectionPoolEntry) -> None:
+    del record
+    dbapi_connection.driver_connection.adapters.register_dumper(list, ListBinaryDumper)
+
+
+def _on_checkout(dbapi_connection: Any, record: ConnectionPoolEntry, proxy: object) -> None:
+    """Drops a connection that the server has closed: an idle one has nothing to read unless it was told goodbye."""
+    del record, proxy
+    descriptor = dbapi_connection.driver_connection.fileno()
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    if poller.poll(0):
+        raise exc.DisconnectionError("the server closed this connection")

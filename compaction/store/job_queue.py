@@ -1,0 +1,201 @@
+"""The queue's way out: claim a job by its id, and find the waiting jobs to ring for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    Integer,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    exists,
+    extract,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from compaction.core.breaker import BreakerState
+from compaction.core.jobs import MAX_JOB_AGE_SECONDS
+from compaction.store import plain, session_rows
+from compaction.store.job_rows import READY, WAITING, JobRow, columns, status_is
+from compaction.store.session_rows import SessionRow
+from compaction.store.tables import attempts, breakers, jobs, lease_tokens, sessions, tenants
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A job that this worker runs now, with the facts that its first step needs.
+
+    `token` fences every later write. `claimed_at` is Postgres's clock; `age_seconds` counts towards the job's deadline.
+    """
+
+    job: JobRow
+    token: int
+    covers_through_seq: int
+    paid_summary: bytes | None
+    session: SessionRow
+    tenant: str
+    breaker: BreakerState
+    claimed_at: datetime
+    age_seconds: float
+
+
+_ID = bindparam("b_job_id", type_=jobs.c.id.type)
+_SECOND = literal_column("interval '1 second'")
+_JOB_COLUMNS = len(JobRow.__dataclass_fields__)
+_SESSION_COLUMNS = len(SessionRow.__dataclass_fields__)
+
+
+def _is_free() -> ColumnElement[bool]:
+    """No other job of the session is active."""
+    other = jobs.alias("other")
+    active = status_is(other, "running", "retrying")
+    return ~exists().where(other.c.session_id == jobs.c.session_id, active, other.c.id != jobs.c.id)
+
+
+def _claim() -> Select[tuple[object, ...]]:
+    # The share lock waits for an append that is under way and keeps later ones out until the claim stands: an append
+    # either lies inside the snapshot or knows of it.
+    head = select(sessions.c.head_seq).where(sessions.c.id == jobs.c.session_id).with_for_update(read=True)
+    claimed = (
+        update(jobs)
+        .where(
+            jobs.c.id == _ID,
+            READY,
+            jobs.c.not_before <= func.now(),
+            jobs.c.cancel_requested_at.is_(None),
+            or_(jobs.c.deadline_at.is_(None), jobs.c.deadline_at > func.now()),
+            _is_free(),
+        )
+        .values(
+            status=literal_column("'running'"),
+            attempt=jobs.c.attempt + literal_column("1"),
+            lease_token=lease_tokens.next_value(),
+            lease_owner=bindparam("b_owner", type_=Text),
+            lease_expires_at=func.now() + bindparam("b_lease_seconds", type_=Double) * _SECOND,
+            covers_through_seq=func.coalesce(jobs.c.covers_through_seq, head.correlate(jobs).scalar_subquery()),
+            started_at=func.coalesce(jobs.c.started_at, func.now()),
+        )
+        .returning(jobs)
+        .cte("claimed")
+    )
+    attempt = insert(attempts).from_select(
+        ["job_id", "lease_token", "attempt", "owner"],
+        select(claimed.c.id, claimed.c.lease_token, claimed.c.attempt, claimed.c.lease_owner),
+    )
+    left = cast(extract("epoch", claimed.c.deadline_at - func.now()), Double)
+    return (
+        select(
+            *columns(claimed),
+            *session_rows.COLUMNS,
+            tenants.c.name,
+            claimed.c.lease_token,
+            claimed.c.paid_summary,
+            breakers.c.failures,
+            breakers.c.opened_at,
+            breakers.c.last_error_code,
+            func.now(),
+            left,
+        )
+        .select_from(claimed)
+        .join(sessions, sessions.c.id == claimed.c.session_id)
+        .join(tenants, tenants.c.id == claimed.c.tenant_id)
+        .outerjoin(breakers, breakers.c.session_id == claimed.c.session_id)
+        .add_cte(attempt.cte("attempt"))
+    )
+
+
+def _due() -> Select[tuple[str]]:
+    silent = func.now() - bindparam("b_redispatch_seconds", type_=Double) * _SECOND
+    picked = (
+        select(jobs.c.id)
+        .where(
+            READY,
+            jobs.c.not_before <= func.now(),
+            jobs.c.cancel_requested_at.is_(None),
+            or_(jobs.c.dispatched_at.is_(None), jobs.c.dispatched_at < silent),
+            _is_free(),
+        )
+        .order_by(jobs.c.priority, jobs.c.not_before, jobs.c.id)
+        .limit(bindparam("b_limit", type_=Integer))
+        .with_for_update(skip_locked=True, key_share=True)
+        .cte("picked")
+    )
+    marked = (
+        update(jobs)
+        .where(jobs.c.id == picked.c.id)
+        .values(dispatched_at=func.now())
+        .returning(jobs.c.id, jobs.c.priority, jobs.c.not_before)
+        .cte("marked")
+    )
+    return select(marked.c.id).order_by(marked.c.priority, marked.c.not_before, marked.c.id)
+
+
+_CLAIM = _claim()
+_DUE = _due()
+_NEXT = select(jobs.c.id).where(
+    jobs.c.session_id == bindparam("b_session_id", type_=jobs.c.session_id.type),
+    WAITING,
+    jobs.c.not_before <= func.now(),
+)
+
+
+async def claim(conn: AsyncConnection, job_id: str, owner: str, lease_seconds: float) -> Claim | None:
+    """Takes the job for `owner`; None when it is not ready: taken, ended, not due, or its session has an active job.
+
+    Atomic by itself. The snapshot (covers_through_seq) is fixed by the first claim and kept over all attempts. After None
+    because two claims met, a transaction around this call is void: claim alone, or on `Database.connect()`.
+    """
+    known = plain.job_id(job_id)
+    if known is None:
+        return None
+    try:
+        found = await conn.execute(_CLAIM, {"b_job_id": known, "b_owner": owner, "b_lease_seconds": lease_seconds})
+    except IntegrityError as error:
+        if error.orig is not None and "uq_jobs_active" in str(error.orig):
+            return None
+        raise
+    row = found.one_or_none()
+    if row is None:
+        return None
+    job = JobRow(*row[:_JOB_COLUMNS])
+    session = SessionRow(*row[_JOB_COLUMNS : _JOB_COLUMNS + _SESSION_COLUMNS])
+    tenant, token, paid_summary, failures, opened_at, code, now, left = row[_JOB_COLUMNS + _SESSION_COLUMNS :]
+    return Claim(
+        job=job,
+        token=token,
+        covers_through_seq=job.covers_through_seq or 0,
+        paid_summary=paid_summary,
+        session=session,
+        tenant=tenant,
+        breaker=BreakerState(failures or 0, opened_at, code),
+        claimed_at=now,
+        age_seconds=0.0 if left is None else MAX_JOB_AGE_SECONDS - left,
+    )
+
+
+async def due(conn: AsyncConnection, limit: int, redispatch_seconds: float) -> list[str]:
+    """Ids of jobs to ring for, most urgent first; marks them as rung.
+
+    Ready, not cancelled, no other active job in their session, and never rung or not heard of for `redispatch_seconds`.
+    Safe with two callers at once: rows that one looks at are skipped by the other.
+    """
+    found = await conn.execute(_DUE, {"b_limit": limit, "b_redispatch_seconds": redispatch_seconds})
+    return list(found.scalars())
+
+
+async def next_waiting(conn: AsyncConnection, session_id: int) -> str | None:
+    """The session's waiting job if it may start now. Ask after the commit that ended the active one, then ring."""
+    found: str | None = (await conn.execute(_NEXT, {"b_session_id": session_id})).scalar_one_or_none()
+    return found

@@ -1,0 +1,36 @@
+"""Jobs: the one name for what other rooms do with them. Each chore has its own file."""
+
+from compaction.store.enqueuing import Enqueued, NewJob, enqueue
+from compaction.store.finishing import Finish, finish
+from compaction.store.job_ends import Reaped, cancel, reap_expired
+from compaction.store.job_queue import Claim, claim, due, next_waiting
+from compaction.store.job_reads import AttemptRow, JobEvent, events, get, list_attempts, list_jobs
+from compaction.store.job_rows import JobRow
+from compaction.store.leases import Beat, beat, count_model_call, save_paid_summary, set_progress
+
+__all__ = [
+    "AttemptRow",
+    "Beat",
+    "Claim",
+    "Enqueued",
+    "Finish",
+    "JobEvent",
+    "JobRow",
+    "NewJob",
+    "Reaped",
+    "beat",
+    "cancel",
+    "claim",
+    "count_model_call",
+    "due",
+    "enqueue",
+    "events",
+    "finish",
+    "get",
+    "list_attempts",
+    "list_jobs",
+    "next_waiting",
+    "reap_expired",
+    "save_paid_summary",
+    "set_progress",
+]

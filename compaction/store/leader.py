@@ -1,0 +1,45 @@
+"""Leadership: one worker's reconciler leads, by an advisory lock that falls with its connection."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Integer, case, cast, column, exists, func, literal_column, select, table
+from sqlalchemy.dialects.postgresql import OID
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+LOCK_SPACE = 0x63707464  # "cptd": our advisory locks among those of others in the same database
+LEADER_LOCK = 1
+MIGRATION_LOCK = 2  # taken by migrations/env.py
+
+_SPACE = cast(literal_column(str(LOCK_SPACE)), Integer)
+_LOCK = cast(literal_column(str(LEADER_LOCK)), Integer)
+_held = table(
+    "pg_locks",
+    column("locktype"),
+    column("pid", Integer),
+    column("granted", Boolean),
+    column("classid", OID),
+    column("objid", OID),
+)
+_HOLDS = exists().where(
+    _held.c.locktype == literal_column("'advisory'"),
+    _held.c.granted,
+    _held.c.pid == func.pg_backend_pid(),
+    cast(_held.c.classid, BigInteger) == literal_column(str(LOCK_SPACE)),
+    cast(_held.c.objid, BigInteger) == literal_column(str(LEADER_LOCK)),
+)
+_TRY = select(case((_HOLDS, literal_column("true")), else_=func.pg_try_advisory_lock(_SPACE, _LOCK)))
+_RESIGN = select(func.pg_advisory_unlock(_SPACE, _LOCK))
+
+
+async def try_lead(conn: AsyncConnection) -> bool:
+    """Whether this connection leads now. It leads until it resigns or is closed: keep it, do not give it back to the pool.
+
+    It may ask again: the lock is taken once.
+    """
+    leads: bool = (await conn.execute(_TRY)).scalar_one()
+    return leads
+
+
+async def resign(conn: AsyncConnection) -> None:
+    """Lets another one lead; the connection may go back to the pool then."""
+    await conn.execute(_RESIGN)

@@ -1,0 +1,78 @@
+"""Workers: which processes are alive, and how busy they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Boolean, Double, Integer, Text, bindparam, cast, delete, extract, func, literal_column, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from compaction.store import plain
+from compaction.store.tables import workers
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker process. `loop_lag_seconds` is how late its event loop was, `silent_seconds` how long ago it beat."""
+
+    owner: str
+    slots: int
+    running: int
+    loop_lag_seconds: float
+    draining: bool
+    started_at: datetime
+    beat_at: datetime
+    silent_seconds: float
+
+
+_OWNER = bindparam("b_owner", type_=Text)
+_FACTS = {
+    "slots": bindparam("b_slots", type_=Integer),
+    "running": bindparam("b_running", type_=Integer),
+    "loop_lag_seconds": bindparam("b_lag", type_=Double),
+    "draining": bindparam("b_draining", type_=Boolean),
+}
+_BEAT = (
+    upsert(workers)
+    .values(owner=_OWNER, **_FACTS)
+    .on_conflict_do_update(index_elements=["owner"], set_={**_FACTS, "beat_at": func.now()})
+)
+_FORGET = delete(workers).where(workers.c.owner == _OWNER)
+_FORGET_SILENT = delete(workers).where(
+    workers.c.beat_at < func.now() - bindparam("b_seconds", type_=Double) * literal_column("interval '1 second'")
+)
+_LIST = select(workers, cast(extract("epoch", func.now() - workers.c.beat_at), Double)).order_by(workers.c.owner)
+
+
+async def beat_worker(  # noqa: PLR0913 - what a worker says of itself
+    conn: AsyncConnection,
+    owner: str,
+    slots: int,
+    running: int,
+    lag: float,
+    draining: bool,  # noqa: FBT001 - the contract
+) -> None:
+    """Says that the process lives; `lag` in seconds."""
+    values = {"b_slots": slots, "b_running": running, "b_lag": min(lag, 99_999.0), "b_draining": draining}
+    await conn.execute(_BEAT, values | {"b_owner": plain.text("owner", owner)})
+
+
+async def forget(conn: AsyncConnection, owner: str) -> None:
+    """The process ends in good order."""
+    await conn.execute(_FORGET, {"b_owner": owner})
+
+
+async def forget_silent(conn: AsyncConnection, seconds: float) -> int:
+    """Forgets processes that did not beat for so long; tells how many."""
+    return (await conn.execute(_FORGET_SILENT, {"b_seconds": seconds})).rowcount
+
+
+async def list_workers(conn: AsyncConnection) -> list[WorkerRow]:
+    """All processes that are known."""
+    listed = await conn.execute(_LIST)
+    return [
+        WorkerRow(owner, slots, running, float(lag), draining, started_at, beat_at, silent)
+        for owner, slots, running, lag, draining, started_at, beat_at, silent in listed
+    ]

@@ -1,0 +1,63 @@
+"""Runs the migrations: one migrator at a time, and none that waits long for a lock that live traffic holds.
+
+The database is the `url` attribute that `compaction.store.migrate` sets, else COMPACTD_DATABASE_URL.
+"""
+
+from __future__ import annotations
+
+import os
+
+from alembic import context
+from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from compaction.store.leader import LOCK_SPACE, MIGRATION_LOCK
+from compaction.store.tables import metadata
+
+OTHERS_TIMEOUT_SECONDS = 120  # how long to wait for another migrator; several processes may start at once
+LOCK_TIMEOUT_SECONDS = 5  # a DDL statement that waits longer blocks everybody behind it: better to fail and try again
+
+
+def _url() -> str:
+    url = context.config.attributes.get("url") or os.environ.get("COMPACTD_DATABASE_URL")
+    if not url:
+        raise SystemExit("Set COMPACTD_DATABASE_URL to the database to migrate.")
+    return str(url)
+
+
+def _migrate(connection: Connection) -> None:
+    context.configure(
+        connection=connection,
+        target_metadata=metadata,
+        compare_type=True,
+        compare_server_default=True,
+        transaction_per_migration=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def run_online() -> None:
+    """Migrates under an advisory lock that falls with the connection."""
+    engine = create_engine(_url(), poolclass=NullPool, hide_parameters=True)
+    with engine.connect() as connection:
+        connection.execute(text(f"SET lock_timeout = '{OTHERS_TIMEOUT_SECONDS}s'"))
+        connection.execute(text(f"SELECT pg_advisory_lock({LOCK_SPACE}, {MIGRATION_LOCK})"))
+        connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'"))
+        connection.commit()
+        _migrate(connection)
+
+
+def run_offline() -> None:
+    """Prints the SQL instead, for those who run it by hand (`alembic upgrade head --sql`)."""
+    context.configure(
+        dialect_name="postgresql", target_metadata=metadata, literal_binds=True, transaction_per_migration=True
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+if context.is_offline_mode():
+    run_offline()
+else:
+    run_online()
