@@ -46,6 +46,7 @@ class Bridge:
         asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result(timeout=10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=10)
+        self._loop.close()
 
     def _turn(self) -> None:
         asyncio.set_event_loop(self._loop)
