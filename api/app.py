@@ -1,0 +1,61 @@
+"""The FastAPI application, put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from api import errors, openapi
+from api.request_log import RequestLog
+from api.routes import api_keys, breakers, compactions, events, health, imports, messages, results, sessions, state
+from api.services import Doorbell, opened
+from compaction import __version__
+from compaction.settings import Settings
+
+ROUTERS = (
+    sessions.router,
+    imports.router,
+    messages.router,
+    state.router,
+    compactions.router,
+    results.router,
+    events.router,
+    breakers.router,
+    api_keys.router,
+    health.router,
+)
+
+
+def create_app(settings: Settings, *, doorbell: Doorbell | None = None) -> FastAPI:
+    """The application for `settings`; `doorbell` replaces the real one in tests."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with opened(settings, doorbell or _doorbell(settings)) as held:
+            app.state.services = held
+            yield
+
+    app = FastAPI(
+        title="compactd",
+        version=__version__,
+        description=openapi.DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # it would load scripts from elsewhere; the document itself is at /openapi.json
+        redoc_url=None,
+        redirect_slashes=False,
+        separate_input_output_schemas=False,
+    )
+    errors.install(app)
+    app.add_middleware(RequestLog)
+    for router in ROUTERS:
+        app.include_router(router)
+    openapi.install(app)
+    return app
+
+
+def _doorbell(settings: Settings) -> Doorbell:
+    from worker.dispatch import Doorbell as CeleryDoorbell  # noqa: PLC0415 - Celery loads only where it is rung
+
+    return CeleryDoorbell(settings.redis_url)

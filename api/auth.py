@@ -1,0 +1,48 @@
+"""Who asks: the key in the Authorization header, its tenant and its scopes. Every query of a route uses this tenant."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from api.services import services
+from compaction.errors import Forbidden, Unauthorized
+from compaction.store import tenants
+from compaction.store.tenants import Principal
+
+MAX_KEY_CHARS = 200  # ours have 55; a longer header is no key and not worth a query
+
+_bearer = HTTPBearer(auto_error=False, scheme_name="key", description="`Authorization: Bearer ck_…`")
+
+
+class Requires:
+    """A dependency: the caller's key is valid and has `scope`. Raises Unauthorized or Forbidden."""
+
+    def __init__(self, scope: str) -> None:
+        self.scope = scope
+
+    async def __call__(
+        self, request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+    ) -> Principal:
+        """The caller."""
+        key = credentials.credentials if credentials else ""
+        if not 0 < len(key) <= MAX_KEY_CHARS or not (key.isascii() and key.isprintable()):
+            raise Unauthorized
+        held = services(request)
+        async with held.database.connect() as conn:
+            principal = await tenants.authenticate(conn, key, held.settings.key_pepper)
+        if principal is None:
+            raise Unauthorized
+        request.scope["state"]["key_id"] = principal.public_id
+        if self.scope not in principal.scopes:
+            raise Forbidden(f"The key lacks the scope {self.scope} for this call. Ask an admin for a key that has it.")
+        return principal
+
+
+Reader = Annotated[Principal, Depends(Requires("read"))]
+SessionWriter = Annotated[Principal, Depends(Requires("sessions:write"))]
+JobWriter = Annotated[Principal, Depends(Requires("jobs:write"))]
+Operator = Annotated[Principal, Depends(Requires("ops"))]
+Admin = Annotated[Principal, Depends(Requires("admin"))]

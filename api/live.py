@@ -1,0 +1,37 @@
+"""The live view: what an agent goes on with, as stored bodies, as messages, or as the Messages API takes it."""
+
+from __future__ import annotations
+
+from compaction.core import jsonbytes, wire
+from compaction.core.messages import Message, decode_message, encode_message
+from compaction.store.sessions import LiveView
+
+
+def size_bytes(live: LiveView) -> int:
+    """About how much there is to decode; a result is small, that is its point."""
+    return sum(len(stored.body) for stored in live.messages)
+
+
+def live_messages(live: LiveView) -> tuple[Message, ...]:
+    """The view's messages, a result's first; without a sub-agent's and half streamed ones (DESIGN §8)."""
+    stored = (decode_message(stored.body, seq=stored.seq) for stored in live.messages)
+    return (*_result_messages(live), *filter(_belongs, stored))
+
+
+def live_bodies(live: LiveView) -> list[bytes]:
+    """The same as bodies: stored ones as the bytes they are, a result's in our own writing."""
+    stored = [item.body for item in live.messages if _belongs(decode_message(item.body))]
+    return [*map(encode_message, _result_messages(live)), *stored]
+
+
+def api_bodies(live: LiveView) -> list[bytes]:
+    """Ready to send: {role, content} alone, valid when a user message is appended."""
+    return [jsonbytes.encode(message) for message in wire.api_messages(live_messages(live))]
+
+
+def _result_messages(live: LiveView) -> tuple[Message, ...]:
+    return () if live.result_body is None else live.result_body.messages
+
+
+def _belongs(message: Message) -> bool:
+    return not (message.partial or message.is_sidechain)

@@ -1,0 +1,88 @@
+"""The OpenAPI 3.1 document: what FastAPI finds in the routes, and the bodies and problems that it cannot see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from api.errors import PROBLEM_TYPE
+from api.schemas.problems import Problem
+
+DESCRIPTION = (
+    "Asynchronous compaction of LLM agent conversations. Store a session's messages, enqueue a compaction by its id, "
+    "wait for the job, and go on with a message list that is far smaller and valid for the API."
+)
+_REF = "#/components/schemas/{model}"
+
+Extra = dict[str, Any]
+_documented: dict[str, type[BaseModel]] = {}
+
+
+def takes(shape: type[BaseModel], example: dict[str, Any]) -> Extra:
+    """The document's words on a JSON body that the route reads itself."""
+    _documented[shape.__name__] = shape
+    reference = {"$ref": _REF.format(model=shape.__name__)}
+    content = {"application/json": {"schema": reference, "example": example}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def takes_bytes(description: str) -> Extra:
+    """The document's words on a raw body."""
+    content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    return {"requestBody": {"required": True, "description": description, "content": content}}
+
+
+def gives(shape: type[BaseModel], description: str, *, example: dict[str, Any] | None = None) -> Extra:
+    """One entry of a route's `responses`."""
+    answer: Extra = {"model": shape, "description": description}
+    if example is not None:
+        answer["content"] = {"application/json": {"example": example}}
+    return answer
+
+
+def refuses(*statuses: int) -> dict[int | str, Extra]:
+    """The problems of a route, to merge into its `responses`; every call can also meet 401, 403, 422, 429 and 503."""
+    _documented[Problem.__name__] = Problem
+    content = {PROBLEM_TYPE: {"schema": {"$ref": _REF.format(model=Problem.__name__)}}}
+    words = {
+        400: "The body is not what its headers say",
+        401: "No valid key",
+        403: "The key lacks the scope",
+        404: "No such thing for this key",
+        409: "The state does not allow it",
+        413: "The body is too large",
+        415: "Not JSON",
+        422: "The request is not valid",
+        503: "Not possible right now",
+    }
+    return {
+        status: {"description": words[status], "content": content} for status in sorted({401, 403, 422, 503, *statuses})
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Replaces the application's document by one with our bodies and problems in it."""
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _document(app)
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    schema = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes, openapi_version="3.1.0"
+    )
+    _, definitions = models_json_schema([(model, "validation") for model in _documented.values()], ref_template=_REF)
+    known = schema.setdefault("components", {}).setdefault("schemas", {})
+    for name, definition in definitions.get("$defs", {}).items():
+        known.setdefault(name, definition)
+    for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape; ours are problems
+        known.pop(unused, None)
+    return schema

@@ -1,0 +1,81 @@
+"""Around every request: its id, one log line, and the last net for failures nobody foresaw.
+
+Plain ASGI: Starlette's own wrapper would buffer streams and start a task per request.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from uuid import uuid4
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api import errors
+from compaction import telemetry
+
+REQUEST_ID = "X-Request-Id"
+_SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # what we echo into headers and logs; anything else gets a new id
+
+_log = telemetry.logger("api")
+
+
+class RequestLog:
+    """Gives the request an id (the caller's, when it is a safe one), echoes it and writes one line when it is done."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request; other kinds of traffic pass through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+        request_id = given if _SAFE_ID.fullmatch(given) else uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        answer = _Answer(send, request_id)
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            await self._run(scope, receive, answer)
+            _log.info("request", **_facts(scope), status=answer.status, seconds=round(time.monotonic() - started, 4))
+
+    async def _run(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        try:
+            await self._app(scope, receive, answer.send)
+        except Exception as error:  # the last net: whatever got here must still be an answer
+            if answer.status is not None:  # too late for a problem; a cut stream tells the caller
+                _log.error("request.broken_off", **telemetry.failure(error))
+                raise
+            request = Request(scope)
+            await errors.unexpected(request, error)(scope, receive, answer.send)
+
+
+class _Answer:
+    """Passes an answer on, with the request's id in its headers, and remembers its status."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._request_id = request_id
+        self.status: int | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            MutableHeaders(scope=message)[REQUEST_ID] = self._request_id
+        await self._send(message)
+
+
+def _facts(scope: Scope) -> dict[str, object]:
+    """What the log may say of a request: the route rather than the path, because a path holds the caller's words."""
+    route = scope.get("route")
+    state = scope.get("state", {})
+    return {
+        "method": scope["method"],
+        "route": getattr(route, "path", "unknown"),
+        "key": state.get("key_id"),
+        "code": state.get("problem_code"),
+    }

@@ -1,0 +1,40 @@
+"""A result as its document: envelopes for those who store them, api_messages for those who go on at once."""
+
+from __future__ import annotations
+
+import msgspec
+
+from compaction.core import jsonbytes, wire
+from compaction.core.messages import encode_message
+from compaction.store.results import ResultRow
+
+
+def result_document(row: ResultRow) -> bytes:
+    """The JSON of `api.schemas.results.Result` for a stored result."""
+    envelopes = [msgspec.Raw(encode_message(message)) for message in row.body.messages]
+    attachments = [msgspec.Raw(encode_message(message)) for message in row.body.attachments]
+    api_messages = [msgspec.Raw(jsonbytes.encode(message)) for message in wire.api_messages(row.body.messages)]
+    dropped = row.dropped
+    return jsonbytes.encode(
+        {
+            "job_id": row.job_id,
+            "session_id": row.session_name,
+            "strategy": row.strategy,
+            "boundary": envelopes[0],
+            "messages": envelopes,
+            "api_messages": api_messages,
+            "attachments": attachments,
+            "pre_tokens": row.pre_tokens,
+            "post_tokens": row.post_tokens,
+            "usage": row.usage.to_dict(),
+            "cost_usd": None if row.cost_usd is None else float(row.cost_usd),
+            "ptl_attempts": row.ptl_attempts,
+            "dropped": {"rounds": dropped.rounds, "messages": dropped.messages, "tokens": dropped.tokens},
+            "context_management": row.context_management,
+            "covers_through_seq": row.covers_through_seq,
+            "prefix_hash": row.prefix_hash,
+            "degraded": row.degraded,
+            "hook_results": row.hook_results,
+            "created_at": row.created_at,
+        }
+    )

@@ -1,0 +1,215 @@
+"""Jobs: enqueue, look, wait, list, cancel, run again."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response
+
+from api import bodies, openapi
+from api.answers import fresh_answer, json_answer, page
+from api.auth import JobWriter, Reader
+from api.found import NO_JOB, NO_SESSION, found
+from api.idempotency import IdempotencyKey, kept, replayed, request_hash
+from api.schemas.compactions import CompactionRequest, Job, JobPage, JobQuery
+from api.schemas.fields import JobPath
+from api.services import services
+from api.waiting import job_at_end, preferred_wait_seconds, retry_after_seconds
+from compaction.core.jobs import Scope
+from compaction.errors import Conflict, InvalidRequest
+from compaction.store import idempotency, jobs, sessions
+from compaction.store.jobs import Enqueued, JobRow, NewJob
+
+router = APIRouter(tags=["compactions"])
+
+MAX_DELAY_DAYS = 30  # a compaction planned for later than a month is a mistake in a date
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")  # W3C Trace Context
+_EXAMPLE = {
+    "session_id": "agent-7:2026-11-30",
+    "trigger": "manual",
+    "instructions": "Keep the decisions about the database.",
+    "metadata": {"asked_by": "deploy-bot"},
+}
+_ACCEPTED: dict[int | str, openapi.Extra] = {
+    200: openapi.gives(Job, "Joined a job of the session that waits already"),
+    202: openapi.gives(Job, "Accepted and stored; Location says where to ask"),
+}
+
+
+@router.post(
+    "/v1/compactions",
+    status_code=202,
+    summary="Enqueue a compaction",
+    openapi_extra=openapi.takes(CompactionRequest, _EXAMPLE),
+    responses={**_ACCEPTED, **openapi.refuses(400, 404, 409, 413, 415)},
+)
+async def enqueue(
+    request: Request, caller: JobWriter, key: IdempotencyKey, traceparent: Annotated[str | None, Header()] = None
+) -> Response:
+    """Ask for a session's compaction. The job is stored before the answer.
+
+    A session has at most one waiting job: a second request joins it (200, `coalesced` grows), its priority rises and
+    the higher-ranked trigger's parameters win. `Idempotency-Key` makes sending again safe.
+    """
+    held = services(request)
+    body = await bodies.read(request, held.settings.max_body_bytes)
+    wanted = await bodies.parse(body, CompactionRequest)
+    not_before = _not_before(wanted.not_before)
+    mark = request_hash(request, body)
+    async with held.database.begin() as conn:
+        if key and (before := await idempotency.recall(conn, caller.tenant_id, key, mark)):
+            return replayed(before)
+        session = found(await sessions.get(conn, caller.tenant_id, wanted.session_id), NO_SESSION)
+        done = await jobs.enqueue(
+            conn,
+            NewJob(
+                tenant_id=caller.tenant_id,
+                session_id=session.id,
+                trigger=wanted.trigger,
+                scope=Scope(wanted.scope.kind, wanted.scope.uuid),
+                instructions=wanted.instructions,
+                strategy=wanted.strategy,
+                fallback=wanted.fallback,
+                force=wanted.force,
+                token_gap=wanted.token_gap,
+                not_before=not_before,
+                metadata=wanted.metadata,
+                traceparent=_trace(traceparent),
+            ),
+            announced=not_before is None,
+        )
+        answer = _accepted(done)
+        if key:
+            await idempotency.keep(conn, caller.tenant_id, key, mark, kept(answer))
+    held.rings.ring(done.job.id)
+    return answer
+
+
+@router.get(
+    "/v1/compactions",
+    summary="List jobs",
+    responses={200: openapi.gives(JobPage, "Jobs, newest first"), **openapi.refuses()},
+)
+async def list_jobs(request: Request, caller: Reader, query: Annotated[JobQuery, Query()]) -> Response:
+    """The jobs of the key's tenant, newest first."""
+    async with services(request).database.connect() as conn:
+        rows, following = await jobs.list_jobs(
+            conn,
+            caller.tenant_id,
+            status=query.status,
+            session_name=query.session_id,
+            error_code=query.error_code,
+            trigger=query.trigger,
+            limit=query.limit,
+            cursor=query.cursor,
+        )
+    return page([Job.of(row) for row in rows], following)
+
+
+@router.get(
+    "/v1/compactions/{job_id}",
+    summary="A job; long-polls with Prefer: wait",
+    responses={200: openapi.gives(Job, "The job"), 304: {"description": "Unchanged"}, **openapi.refuses(404)},
+)
+async def get_job(
+    request: Request,
+    caller: Reader,
+    job_id: JobPath,
+    prefer: Annotated[
+        str | None, Header(description="wait=N: answer when the job has ended, at most N seconds later")
+    ] = None,
+) -> Response:
+    """The job as it is now, or with `Prefer: wait=N` as it is when it ends."""
+    held = services(request)
+
+    async def read() -> JobRow:
+        async with held.database.connect() as conn:
+            return found(await jobs.get(conn, caller.tenant_id, job_id), NO_JOB)
+
+    seconds = preferred_wait_seconds(prefer, held.settings.max_wait_seconds)
+    row = await (job_at_end(held, job_id, read, seconds) if seconds else read())
+    headers = {} if row.done else {"Retry-After": str(retry_after_seconds(row))}
+    if seconds is not None:
+        headers["Preference-Applied"] = f"wait={seconds}"
+    return fresh_answer(request, Job.of(row), headers=headers)
+
+
+@router.post(
+    "/v1/compactions/{job_id}/cancel",
+    summary="Cancel a job",
+    responses={
+        200: openapi.gives(Job, "Ended: cancelled now, or ended before"),
+        202: openapi.gives(Job, "Running; it ends as soon as its worker hears of it"),
+        **openapi.refuses(404),
+    },
+)
+async def cancel(request: Request, caller: JobWriter, job_id: JobPath) -> Response:
+    """Cancel a job. Asking again changes nothing; a job that has ended stays as it is."""
+    async with services(request).database.begin() as conn:
+        row = found(await jobs.cancel(conn, caller.tenant_id, job_id), NO_JOB)
+    return json_answer(Job.of(row), 200 if row.done else 202)
+
+
+@router.post(
+    "/v1/compactions/{job_id}/retry",
+    status_code=202,
+    summary="Run a job again",
+    responses={**_ACCEPTED, **openapi.refuses(404, 409)},
+)
+async def retry(request: Request, caller: JobWriter, job_id: JobPath, key: IdempotencyKey) -> Response:
+    """A new job with the parameters of one that has ended; it sees the session as it is now."""
+    held = services(request)
+    mark = request_hash(request, b"")
+    async with held.database.begin() as conn:
+        if key and (before := await idempotency.recall(conn, caller.tenant_id, key, mark)):
+            return replayed(before)
+        old = found(await jobs.get(conn, caller.tenant_id, job_id), NO_JOB)
+        if not old.done:
+            raise Conflict("The job has not ended; it needs no retry. Cancel it first if it should start anew.")
+        done = await jobs.enqueue(conn, _again(old), announced=True)
+        answer = _accepted(done)
+        if key:
+            await idempotency.keep(conn, caller.tenant_id, key, mark, kept(answer))
+    held.rings.ring(done.job.id)
+    return answer
+
+
+def _again(old: JobRow) -> NewJob:
+    return NewJob(
+        tenant_id=old.tenant_id,
+        session_id=old.session_id,
+        trigger=old.trigger,
+        scope=old.scope,
+        instructions=old.instructions,
+        strategy=old.strategy,
+        fallback=old.fallback,
+        force=old.force,
+        token_gap=old.token_gap,
+        not_before=None,
+        metadata=old.metadata,
+        traceparent=old.traceparent,
+    )
+
+
+def _accepted(done: Enqueued) -> Response:
+    headers = {"Location": f"/v1/compactions/{done.job.id}", "Cache-Control": "no-store"}
+    return json_answer(Job.of(done.job), 202 if done.created else 200, headers=headers)
+
+
+def _not_before(wanted: datetime | None) -> datetime | None:
+    """The time to begin, None for now. Raises InvalidRequest for one too far ahead."""
+    now = datetime.now(UTC)
+    if wanted is None or wanted <= now:
+        return None
+    if wanted - now > timedelta(days=MAX_DELAY_DAYS):
+        fields = (("not_before", f"must be at most {MAX_DELAY_DAYS} days ahead"),)
+        raise InvalidRequest("The body has wrong fields; see `errors`.", fields=fields)
+    return wanted
+
+
+def _trace(given: str | None) -> str | None:
+    """The trace context when it is one; a broken one is no reason to refuse the job."""
+    return given if given is not None and _TRACEPARENT.fullmatch(given) else None

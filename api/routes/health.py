@@ -1,0 +1,105 @@
+"""Liveness and readiness, for supervisors and load balancers; no key is asked for and no secret is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import asdict, dataclass
+from functools import cache
+
+from fastapi import APIRouter, Request
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+from starlette.responses import Response
+
+from api.answers import json_answer
+from api.services import Services, services
+from compaction import __version__
+from compaction.core.jobs import SELF_FENCE_SECONDS
+from compaction.errors import CompactdError
+from compaction.store import migrate, workers
+
+router = APIRouter(tags=["health"])
+
+PROBE_SECONDS = 2.0  # a probe that takes longer is a failed one
+SILENT_SECONDS = float(SELF_FENCE_SECONDS)  # without a beat for so long a worker has given its jobs up
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing the service stands on."""
+
+    ok: bool
+    detail: str
+
+
+_MISSING = Part(ok=False, detail="not asked")
+
+
+@router.get("/healthz", summary="Liveness")
+async def healthz() -> Response:
+    """The process answers."""
+    return json_answer({"status": "ok", "version": __version__})
+
+
+@router.get("/readyz", summary="Readiness")
+async def readyz(request: Request) -> Response:
+    """Whether requests can be served: the database answers and has the newest tables.
+
+    Redis and the workers are told too, but do not decide: without them jobs are still accepted and run later.
+    """
+    held = services(request)
+    parts = {"database": await _probed(_database(held))}
+    if parts["database"].ok:
+        parts["migrations"] = await _probed(_migrations(held))
+        parts["workers"] = await _probed(_workers(held))
+    parts["redis"] = await _probed(_redis(held))
+    ready = all(parts.get(name, _MISSING).ok for name in ("database", "migrations"))
+    degraded = ready and not all(part.ok for part in parts.values())
+    status = "degraded" if degraded else "ready" if ready else "unready"
+    document = {"status": status, "parts": {name: asdict(part) for name, part in parts.items()}}
+    return json_answer(document, 200 if ready else 503, headers={"Cache-Control": "no-store"})
+
+
+async def _probed(probe: Awaitable[Part]) -> Part:
+    try:
+        return await asyncio.wait_for(probe, PROBE_SECONDS)
+    except TimeoutError:
+        return Part(ok=False, detail=f"no answer within {PROBE_SECONDS:g} s")
+    except CompactdError as error:
+        return Part(ok=False, detail=error.message)
+    except (OSError, RedisError) as error:
+        return Part(ok=False, detail=type(error).__name__)
+
+
+async def _database(held: Services) -> Part:
+    await held.database.ping()
+    return Part(ok=True, detail="answers")
+
+
+async def _migrations(held: Services) -> Part:
+    revision = await asyncio.to_thread(migrate.current, held.settings.database_url)
+    at_head = revision in _heads()
+    return Part(ok=at_head, detail="at head" if at_head else "behind: run the migrations of this version")
+
+
+@cache
+def _heads() -> tuple[str, ...]:
+    return migrate.heads()
+
+
+async def _workers(held: Services) -> Part:
+    async with held.database.connect() as conn:
+        known = await workers.list_workers(conn)
+    alive = [worker for worker in known if worker.silent_seconds <= SILENT_SECONDS]
+    return Part(ok=bool(alive), detail=f"{len(alive)} alive" if alive else "none alive: jobs are accepted and wait")
+
+
+async def _redis(held: Services) -> Part:
+    client = Redis.from_url(held.settings.redis_url, socket_timeout=PROBE_SECONDS, socket_connect_timeout=PROBE_SECONDS)
+    try:
+        await client.ping()
+    finally:
+        await client.aclose()
+    lost = held.rings.lost
+    return Part(ok=True, detail=f"answers; {lost} doorbell rings lost since the start" if lost else "answers")

@@ -1,0 +1,87 @@
+"""Sessions: create or change one, and see how it stands."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from api import bodies, openapi
+from api.answers import fresh_answer, json_answer
+from api.auth import Reader, SessionWriter
+from api.found import NO_SESSION, found
+from api.intake import object_fields
+from api.schemas.fields import SessionPath
+from api.schemas.sessions import Session, SessionRequest
+from api.services import services
+from api.session_view import session_view
+from compaction.core import jsonbytes
+from compaction.errors import InvalidRequest
+from compaction.store import breakers, sessions
+
+router = APIRouter(tags=["sessions"])
+
+PARAMETERS = ("system", "tools", "request")  # kept as the bytes they came as
+_EXAMPLE = {
+    "model": "claude-sonnet-5-5",
+    "system": "You are a careful engineer.",
+    "settings": {"auto_compact_enabled": True},
+    "query_source": "main",
+}
+
+
+@router.put(
+    "/v1/sessions/{session_id}",
+    summary="Create or change a session",
+    openapi_extra=openapi.takes(SessionRequest, _EXAMPLE),
+    responses={
+        200: openapi.gives(Session, "Changed"),
+        201: openapi.gives(Session, "Created"),
+        **openapi.refuses(400, 413, 415),
+    },
+)
+async def put_session(request: Request, caller: SessionWriter, session_id: SessionPath) -> Response:
+    """Create a session, or change the fields that are given; absent fields keep their values."""
+    held = services(request)
+    body = await bodies.read(request, held.settings.max_body_bytes)
+    wanted, raws = await bodies.think(len(body), _decoded, body)
+    async with held.database.begin() as conn:
+        before = await sessions.get(conn, caller.tenant_id, session_id)
+        if before is None and wanted.model is None:
+            raise InvalidRequest("A new session needs a model.", fields=(("model", "is missing"),))
+        row = await sessions.put(
+            conn,
+            caller.tenant_id,
+            session_id,
+            model=wanted.model,
+            parameters=raws,
+            settings=wanted.settings,
+            query_source=wanted.query_source,
+        )
+        live = await sessions.load_live(conn, row.id)
+        parameters = await sessions.load_parameters(conn, row.id)
+        breaker = await breakers.get(conn, row.id)
+    view = await session_view(row, live, parameters, breaker, held.settings)
+    return json_answer(view, 201 if before is None else 200)
+
+
+@router.get(
+    "/v1/sessions/{session_id}",
+    summary="How a session stands",
+    responses={200: openapi.gives(Session, "The session"), **openapi.refuses(404)},
+)
+async def get_session(request: Request, caller: Reader, session_id: SessionPath) -> Response:
+    """The session with its size against the window's marks, and its circuit breaker."""
+    held = services(request)
+    async with held.database.begin() as conn:
+        row = found(await sessions.get(conn, caller.tenant_id, session_id), NO_SESSION)
+        live = await sessions.load_live(conn, row.id)
+        parameters = await sessions.load_parameters(conn, row.id)
+        breaker = await breakers.get(conn, row.id)
+    view = await session_view(row, live, parameters, breaker, held.settings)
+    return fresh_answer(request, view)
+
+
+def _decoded(body: bytes) -> tuple[SessionRequest, dict[str, bytes]]:
+    raws = object_fields(body)
+    wanted = bodies.shaped(SessionRequest, {name: jsonbytes.decode(raw) for name, raw in raws.items()})
+    return wanted, {name: raws[name] for name in PARAMETERS if name in raws}

@@ -1,0 +1,79 @@
+"""A session: what the producer says about it, and how it stands."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from api.schemas.breakers import Breaker
+from api.schemas.fields import Answer, Metadata, Name, Request, Text
+
+
+def _system(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(block, dict) for block in value):
+        return value
+    raise ValueError("must be a string or a list of text blocks")
+
+
+def _tools(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if value is None or (isinstance(value, list) and all(isinstance(tool, dict) for tool in value)):
+        return value
+    raise ValueError("must be a list of tool definitions")
+
+
+def _request(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if value is None or isinstance(value, dict):
+        return value
+    raise ValueError("must be an object: thinking, tool_choice, betas, effort …")
+
+
+class SessionRequest(Request):
+    """What to create or change. A field that is absent keeps its value; `model` is needed the first time."""
+
+    model: Name | None = None
+    system: Annotated[Any, AfterValidator(_system)] = None
+    tools: Annotated[Any, AfterValidator(_tools)] = None
+    request: Annotated[Any, AfterValidator(_request)] = Field(
+        default=None, description="The rest of the producer's own API requests: thinking, tool_choice, betas, effort …"
+    )
+    settings: Metadata | None = None
+    query_source: Annotated[Name, Text] | None = None
+
+
+class Marks(Answer):
+    """The marks of the session's window in tokens."""
+
+    window: int
+    effective_window: int
+    warning: int
+    error: int
+    auto_compact: int
+    block: int
+
+
+class Fullness(Answer):
+    """How full the session is: tokens of the live view against the marks of its window."""
+
+    tokens: int
+    level: Literal["ok", "warning", "error", "auto", "blocked"]
+    percent_left: int = Field(description="Down to automatic compaction, or to the block where that is off")
+    marks: Marks
+
+
+class Session(Answer):
+    """A stored session."""
+
+    id: str
+    model: str
+    query_source: str | None
+    settings: dict[str, Any]
+    head_seq: int = Field(description="The seq of the newest message; 0 when there is none")
+    live_job_id: str | None = Field(description="The job whose result the live view begins with")
+    created_at: datetime
+    updated_at: datetime
+    state: Fullness
+    breaker: Breaker

@@ -1,0 +1,94 @@
+"""What the routes stand on, opened once per process: settings, database, job listener, doorbell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from starlette.requests import Request
+
+from compaction.settings import Settings
+from compaction.store import tenants
+from compaction.store.engine import Database
+from compaction.store.notify import JobListener
+
+MAX_RINGS = 1_000  # rings under way at once; beyond that Redis is down and the reconciler will ring
+CLOSE_SECONDS = 2.0  # how long a stop waits for the last rings
+
+
+class Doorbell(Protocol):
+    """Tells the workers that a job waits."""
+
+    async def ring(self, job_id: str) -> bool:
+        """Whether the message was sent; never raises."""
+        ...
+
+
+class Rings:
+    """Rings behind the answer: a slow Redis delays no caller; a lost ring is counted and rung again by the workers."""
+
+    def __init__(self, doorbell: Doorbell) -> None:
+        self._doorbell = doorbell
+        self._under_way: set[asyncio.Task[None]] = set()
+        self.lost = 0
+
+    def ring(self, job_id: str) -> None:
+        """Rings for a committed job and returns at once."""
+        if len(self._under_way) >= MAX_RINGS:
+            self.lost += 1
+            return
+        task = asyncio.create_task(self._ring(job_id))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def close(self) -> None:
+        """Waits a moment for rings under way."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=CLOSE_SECONDS)
+
+    async def _ring(self, job_id: str) -> None:
+        if not await self._doorbell.ring(job_id):
+            self.lost += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The open parts; `stopping` is set when the process is asked to end, so that long waits answer at once."""
+
+    settings: Settings
+    database: Database
+    listener: JobListener
+    rings: Rings
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def stop_waits(self) -> None:
+        """Lets every long wait answer at once with what there is."""
+        self.stopping.set()
+        await self.listener.close()
+
+
+@asynccontextmanager
+async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Services]:
+    """The services, with the bootstrap key made valid; everything is closed afterwards."""
+    database = Database(settings.database_url, pool_size=settings.database_pool)
+    listener = JobListener(database)
+    rings = Rings(doorbell)
+    try:
+        if settings.bootstrap_api_key:
+            async with database.begin() as conn:
+                await tenants.bootstrap(conn, settings.bootstrap_api_key, settings.key_pepper)
+        yield Services(settings, database, listener, rings)
+    finally:
+        await rings.close()
+        await listener.close()
+        await database.close()
+
+
+def services(request: Request) -> Services:
+    """The services of the application that answers `request`."""
+    held = request.app.state.services
+    assert isinstance(held, Services)  # noqa: S101 - set by the application's lifespan
+    return held

@@ -1,0 +1,42 @@
+"""Waiting for a job's end: `Prefer: wait=N` (RFC 7240) and the hint when to ask again."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from api.services import Services
+from compaction.store.job_rows import JobRow
+
+POLL_SECONDS = 1  # how soon a client that does not wait should ask again
+MAX_POLL_SECONDS = 60  # for a job that waits for its next attempt
+
+_WAIT = re.compile(r'(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?(?:$|[,;\s])', re.IGNORECASE)
+
+
+def preferred_wait_seconds(prefer: str | None, longest_seconds: float) -> int | None:
+    """The whole seconds that the caller wants to wait, cut to what this server allows; None when it did not ask."""
+    match = _WAIT.search(prefer or "")
+    return min(int(match[1]), int(longest_seconds)) if match else None
+
+
+def retry_after_seconds(row: JobRow) -> int:
+    """When asking again makes sense: soon, or when the next attempt may begin."""
+    if row.status == "running":
+        return POLL_SECONDS
+    ahead = (row.not_before - datetime.now(UTC)).total_seconds()
+    return int(max(POLL_SECONDS, min(MAX_POLL_SECONDS, ahead)))
+
+
+async def job_at_end(held: Services, job_id: str, read: Callable[[], Awaitable[JobRow]], seconds: float) -> JobRow:
+    """The job as it is when it has ended, when `seconds` are over, or when this server is asked to stop."""
+    until = time.monotonic() + seconds
+    with held.listener.watch(job_id) as watch:  # listens before the first look: an end in between is heard
+        while True:
+            row = await read()
+            left_seconds = until - time.monotonic()
+            if row.done or left_seconds <= 0 or held.stopping.is_set():
+                return row
+            await watch.wait(left_seconds)
