@@ -5,6 +5,7 @@ A skip is an answer, never an error: the job is finished with a reason.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compaction.core import policy, tokens
@@ -71,12 +72,12 @@ def _guards(task: Task, switches: Switches, session_tokens: int) -> policy.Guard
     )
 
 
-def _tokens(task: Task, messages: tuple[Message, ...] | list[Message]) -> int:
+def _tokens(task: Task, messages: Sequence[Message]) -> int:
     facts = task.facts
     return tokens.session_tokens(messages, system=facts.system, tools=facts.tools).tokens
 
 
-def _nothing(messages: tuple[Message, ...] | list[Message]) -> str | None:
+def _nothing(messages: Sequence[Message]) -> policy.SkipReason | None:
     return "nothing_to_compact" if policy.nothing_to_compact(messages) else None
 
 

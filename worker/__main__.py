@@ -42,7 +42,6 @@ def main() -> int:
         return int(end.code or 0)
     finally:
         process.stop()
-    return 0
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class StoredHistory:
 
     async def load(self) -> Sequence[Message]:
         """The messages, decoded. Raises InvalidSession when a stored body is no message (a bug, or a damaged disk)."""
-        async with self.database.begin() as conn:
+        async with self.database.connect() as conn:
             view = await session_rows.load_live(conn, self.session_id, through_seq=self.through_seq)
         return decode_view(view)
 
@@ -58,7 +58,7 @@ class Assignments:
     async def prepare(self, claim: Claim, recorder: AttemptRecorder) -> tuple[Task, Switches, Ports]:
         """What one attempt works with; one small query, no messages yet."""
         job = claim.job
-        async with self.database.begin() as conn:
+        async with self.database.connect() as conn:
             parameters = await session_rows.load_parameters(conn, job.session_id)
         task = self._task(claim, _facts(claim, parameters))
         switches = Switches(

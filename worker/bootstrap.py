@@ -12,7 +12,9 @@ from pathlib import Path
 from compaction.ports import Summarizer
 from compaction.settings import Settings
 from compaction.store.engine import Database
+from compaction.summarizers.claude import ClaudeSummarizer
 from compaction.summarizers.extractive import ExtractiveSummarizer
+from compaction.summarizers.watchdog import Deadlines
 from worker.assignment import Assignments
 from worker.bridge import Bridge
 from worker.dispatch import Doorbell
@@ -87,14 +89,11 @@ def start_process(settings: Settings) -> Process:
 def _summarizer(settings: Settings, extractive: ExtractiveSummarizer) -> Summarizer:
     if not settings.uses_claude:
         return extractive
-    from compaction.summarizers.claude import ClaudeSummarizer  # noqa: PLC0415 - two seconds that extractive saves
-
     return ClaudeSummarizer(
         api_key=settings.anthropic_api_key,
-        auth_token=settings.anthropic_auth_token,
         base_url=settings.anthropic_base_url,
-        call_timeout_seconds=settings.call_timeout_seconds,
-        idle_timeout_seconds=settings.idle_timeout_seconds,
+        deadlines=Deadlines(total_seconds=settings.call_timeout_seconds, idle_seconds=settings.idle_timeout_seconds),
+        max_connections=settings.worker_concurrency + 1,
     )
 
 

@@ -36,7 +36,7 @@ class Held:
     job_id: str
     token: int
     recorder: AttemptRecorder
-    interrupt: Callable[[], None]
+    interrupt: Callable[[], object]
     reason: Reason | None = None
 
     def stop(self, reason: Reason) -> None:
@@ -126,9 +126,7 @@ class Heart:
             return
         held = self.held()
         async with database.begin() as conn:
-            await worker_rows.beat_worker(
-                conn, self.owner, slots=self._slots, running=len(held), lag_seconds=lag, draining=self.draining
-            )
+            await worker_rows.beat_worker(conn, self.owner, self._slots, len(held), lag, self.draining)
             beat = await job_rows.beat(conn, self.owner, self._lease_seconds, [one.token for one in held])
         self._last_beat = time.monotonic()
         for one in held:
@@ -142,7 +140,7 @@ class Heart:
         if not held:
             return
         steps = {one.token: one.recorder.progress for one in held if one.recorder.progress is not None}
-        async with database.begin() as conn:
+        async with database.connect() as conn:
             for token, progress in steps.items():
                 await job_rows.set_progress(conn, token, progress)
             wanted = await job_rows.cancel_requested(conn, [one.token for one in held])

@@ -56,6 +56,6 @@ class Reconciler:
             if not await leader.try_lead(conn):
                 return
             _log.info("reconciler.leads")
-            while await leader.still_leads(conn):
+            while await leader.try_lead(conn):
                 await self.turn()
                 await asyncio.sleep(self._every_seconds)

@@ -36,16 +36,14 @@ class AttemptRecorder:
 
     async def before_call(self) -> None:
         """Counts one model call durably. Raises PromptTooLong at the ninth, LeaseLost when the job is another's."""
-        async with self._database.begin() as conn:
+        async with self._database.connect() as conn:
             counted = await job_rows.count_model_call(conn, self._job_id, self._token, jobs.MAX_MODEL_CALLS)
-        if counted is None:
-            raise LeaseLost
         if not counted:
             raise PromptTooLong(f"The job used up its {jobs.MAX_MODEL_CALLS} model calls without a usable summary.")
 
     async def save_summary(self, summary: PaidSummary) -> None:
         """Stores the paid summary under the lease. Raises LeaseLost."""
-        async with self._database.begin() as conn:
+        async with self._database.connect() as conn:
             saved = await job_rows.save_paid_summary(conn, self._job_id, self._token, encode_paid(summary))
         if not saved:
             raise LeaseLost

@@ -48,7 +48,7 @@ class Runner:
         """Claims the job and brings it to its next state; returns at once when there is nothing to claim."""
         if self._heart.draining:
             return  # the row stays as it is; another worker's reconciler rings for it
-        async with self._database.begin() as conn:
+        async with self._database.connect() as conn:
             claim = await job_rows.claim(conn, job_id, self._heart.owner, self._lease_seconds)
         if claim is None:
             _log.debug("job.not_claimed", job_id=job_id)  # a late or doubled ring: normal
@@ -108,7 +108,7 @@ class Runner:
     async def _commit(self, claim: Claim, finish: Finish) -> None:
         for number in range(COMMIT_TRIES):
             try:
-                async with self._database.begin() as conn:
+                async with self._database.connect() as conn:
                     held = await job_rows.finish(conn, claim.job.id, claim.token, finish)
                     following = await job_rows.next_waiting(conn, claim.job.session_id) if held else None
             except CompactdError as error:

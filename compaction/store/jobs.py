@@ -6,7 +6,7 @@ from compaction.store.job_ends import Reaped, cancel, reap_expired
 from compaction.store.job_queue import Claim, claim, due, next_waiting
 from compaction.store.job_reads import AttemptRow, JobEvent, events, get, list_attempts, list_jobs
 from compaction.store.job_rows import JobRow
-from compaction.store.leases import Beat, beat, count_model_call, save_paid_summary, set_progress
+from compaction.store.leases import Beat, beat, cancel_requested, count_model_call, save_paid_summary, set_progress
 
 __all__ = [
     "AttemptRow",
@@ -20,6 +20,7 @@ __all__ = [
     "Reaped",
     "beat",
     "cancel",
+    "cancel_requested",
     "claim",
     "count_model_call",
     "due",

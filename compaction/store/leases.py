@@ -1,4 +1,4 @@
-"""Leases: what a worker writes while it runs a job. Every write names its fencing token; a stale one changes nothing."""
+"""Leases: what a worker writes while it runs a job. Every write names its fencing token; a stale one does nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from sqlalchemy import (
     cast,
     func,
     literal_column,
-    select,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -66,6 +65,11 @@ _PROGRESS = (
     .values(progress=cast(bindparam("b_progress", type_=Text), JSONB))
     .returning(jobs.c.id)
 )
+_CANCELLING = select(jobs.c.lease_token).where(
+    jobs.c.lease_token == func.any(bindparam("b_tokens", type_=ARRAY(BigInteger))),
+    jobs.c.cancel_requested_at.is_not(None),
+    RUNNING,
+)
 _COUNT = update(jobs).where(*_HELD).values(model_calls=_counted()).returning(literal_column("old.model_calls", Integer))
 _SAVE = update(jobs).where(*_HELD).values(paid_summary=bindparam("b_body", type_=LargeBinary)).returning(jobs.c.id)
 
@@ -81,6 +85,12 @@ async def beat(conn: AsyncConnection, owner: str, lease_seconds: float, tokens: 
         if cancelling:
             cancel_requested.add(job_id)
     return Beat(frozenset(alive), frozenset(cancel_requested))
+
+
+async def cancel_requested(conn: AsyncConnection, tokens: Collection[int]) -> frozenset[int]:
+    """The tokens among `tokens` whose jobs somebody wants cancelled; a look that renews nothing."""
+    found = await conn.execute(_CANCELLING, {"b_tokens": list(tokens)})
+    return frozenset(found.scalars())
 
 
 async def set_progress(conn: AsyncConnection, token: int, progress: Mapping[str, Json]) -> bool:
