@@ -1,4 +1,4 @@
-"""The store: the only SQLAlchemy. Functions take an open connection, run inside the caller's transaction, never commit.
+"""The store: the only SQLAlchemy. Functions take an open connection, run in the caller's transaction, never commit.
 
-`engine.Database` gives connections: `begin()` for a unit of work, `connect()` for single statements, each atomic by itself.
+`engine.Database` gives connections: `begin()` for a unit of work, `connect()` where each statement is one.
 """

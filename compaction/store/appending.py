@@ -13,7 +13,7 @@ class NewMessage:
     `starts_live` marks a boundary or an earlier summary: the live view begins with the newest of them.
     """
 
-    body: bytes
+    body: bytes = field(repr=False)
     uuid: str | None
     role: str
     partial: bool = False
@@ -40,7 +40,7 @@ class Known:
 
 @dataclass(slots=True)
 class AppendPlan:
-    """`added` get the seqs after the head, in order; `replaced` are rewritten at their seq; `removed` seqs are moved."""
+    """`added` get the seqs after the head, in order; `replaced` are rewritten in place, `removed` moved to the end."""
 
     added: list[NewMessage] = field(default_factory=list)
     replaced: dict[int, NewMessage] = field(default_factory=dict)
@@ -66,8 +66,8 @@ class AppendPlan:
 def plan(batch: Sequence[NewMessage], known: Mapping[str, Known], covered_seq: int) -> AppendPlan:
     """Sorts a batch into new messages, duplicates (the first one stays) and the final forms of partial ones.
 
-    A partial message is replaced where it stands, except at or below `covered_seq`: there a compaction has passed it by,
-    so its final form goes to the end, where the next view sees it.
+    A partial message is replaced where it stands, except at or below `covered_seq`: there a compaction has passed it
+    by, so its final form goes to the end, where the next view sees it.
     """
     made = AppendPlan()
     places: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Bodies as they lie in `bytea`: one byte that names the codec, then the data; what was packed comes back byte for byte.
+"""Bodies as they lie in `bytea`: one byte that names the codec, then the data; it comes back byte for byte.
 
 0  raw    the bytes themselves: small bodies, and those that do not shrink
 1  zstd   one zstandard frame with its content size

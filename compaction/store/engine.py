@@ -12,8 +12,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
+from psycopg.rows import AsyncRowFactory
 from psycopg.types.array import ListBinaryDumper
 from sqlalchemy import event, exc
+from sqlalchemy.connectors.asyncio import AsyncAdapt_dbapi_connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -33,8 +35,8 @@ _BUSY = frozenset({"40001", "40P01", "53300", "53400", "55P03", "57014", "57P01"
 class _BinaryCursor(psycopg.AsyncCursor[Any]):
     """Rows in Postgres's binary format: bytea as it is, numbers and times without parsing."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, connection: psycopg.AsyncConnection[Any], *, row_factory: AsyncRowFactory[Any]) -> None:
+        super().__init__(connection, row_factory=row_factory)
         self.format = psycopg.pq.Format.BINARY
 
 
@@ -130,12 +132,12 @@ def _engine(url: str, pool_size: int, application_name: str) -> AsyncEngine:
     return engine
 
 
-def _on_connect(dbapi_connection: Any, record: ConnectionPoolEntry) -> None:
+def _on_connect(dbapi_connection: AsyncAdapt_dbapi_connection, record: ConnectionPoolEntry) -> None:
     del record
     dbapi_connection.driver_connection.adapters.register_dumper(list, ListBinaryDumper)
 
 
-def _on_checkout(dbapi_connection: Any, record: ConnectionPoolEntry, proxy: object) -> None:
+def _on_checkout(dbapi_connection: AsyncAdapt_dbapi_connection, record: ConnectionPoolEntry, proxy: object) -> None:
     """Drops a connection that the server has closed: an idle one has nothing to read unless it was told goodbye."""
     del record, proxy
     descriptor = dbapi_connection.driver_connection.fileno()

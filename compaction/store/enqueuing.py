@@ -1,8 +1,8 @@
 """Enqueue: a request becomes the session's waiting job, or joins the one that waits already.
 
-One INSERT … ON CONFLICT on the unique index of waiting jobs decides, so that any number of enqueues at once make one job.
-When a claim turns the waiting job into the running one at that moment, Postgres tries anew and a fresh job waits: it
-will see the newest history.
+One INSERT … ON CONFLICT on the unique index of waiting jobs decides, so that any number of enqueues at once make one
+job. When a claim turns the waiting job into the running one at that moment, Postgres tries anew and a fresh job waits:
+it will see the newest history.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NewJob:
     session_id: int
     trigger: Trigger
     scope: Scope = field(default_factory=Scope)
-    instructions: str | None = None
+    instructions: str | None = field(default=None, repr=False)
     strategy: StrategyName | None = None
     fallback: str | None = None
     force: bool = False
@@ -95,7 +95,9 @@ def _insert() -> Insert:
 
 def _meet(new: Insert) -> dict[str, ColumnElement[Any]]:
     """The waiting job after a request has joined it."""
-    ranks = [(jobs.c.trigger == literal_column(f"'{name}'"), literal_column(str(rank))) for name, rank in RANKS.items()]
+    ranks: list[Any] = [
+        (jobs.c.trigger == literal_column(f"'{name}'"), literal_column(str(rank))) for name, rank in RANKS.items()
+    ]
     wins = bindparam("b_rank", type_=Integer) >= case(*ranks)
     winner = {name: case((wins, new.excluded[name]), else_=jobs.c[name]) for name in (*_REQUEST, *_MARKS)}
     return winner | {
@@ -132,10 +134,11 @@ _ENQUEUE = {pulling: _enqueue(pulling=pulling) for pulling in (False, True)}
 async def enqueue(conn: AsyncConnection, new: NewJob, *, announced: bool = False) -> Enqueued:
     """Makes the session's waiting job, or joins the one there is; atomic by itself.
 
-    Joining: priority rises, the parameters of the higher-ranked trigger win (of equal ranks the newer's), the start moves
-    to now (or to the newer's `not_before` where that is earlier). A manual or reactive request also ends the pause of the
-    session's retrying job. `announced` says that the caller rings the doorbell itself right after the commit, so that the
-    reconciler rings only when that seems to be lost. Raises errors.InvalidRequest for text that cannot be stored.
+    Joining: priority rises, the parameters of the higher-ranked trigger win (of equal ranks the newer's), the start
+    moves to now (or to the newer's `not_before` where that is earlier). A manual or reactive request also ends the
+    pause of the session's retrying job. `announced` says that the caller rings the doorbell itself right after the
+    commit, so that the reconciler rings only when that seems to be lost. Raises errors.InvalidRequest for text that
+    cannot be stored.
     """
     put = await conn.execute(_ENQUEUE[new.trigger in PULLING], _values(new) | {"b_announced": announced})
     job = JobRow(*put.one())

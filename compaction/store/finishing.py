@@ -48,8 +48,8 @@ class Finish:
     """What becomes of a running job.
 
     `delay_seconds` and `counted` matter for retrying: when it may run again, and whether this attempt counts (a release
-    gives its number back). `outcome` (by default told from the rest) and `usage` go to the attempt's record, `events` to
-    the job's timeline; what jsonb cannot carry in them is mended.
+    gives its number back). `outcome` (by default told from the rest) and `usage` go to the attempt's record, `events`
+    to the job's timeline; what jsonb cannot carry in them is mended.
     """
 
     status: Literal["succeeded", "failed", "retrying", "cancelled"]
@@ -79,7 +79,7 @@ def _json(name: str) -> ColumnElement[Any]:
 
 def _done() -> CTE:
     """The job leaves running. A retry that meets a request to cancel is over: nobody would take it up again."""
-    retrying = _STATUS == literal_column("'retrying'")
+    retrying = _STATUS.op("=")(literal_column("'retrying'"))
     cancelled = and_(retrying, jobs.c.cancel_requested_at.is_not(None))
     again = and_(retrying, jobs.c.cancel_requested_at.is_(None))
     later = func.now() + bindparam("b_delay_seconds", type_=Double) * literal_column("interval '1 second'")
@@ -99,7 +99,7 @@ def _done() -> CTE:
             reason=bindparam("b_reason", type_=Text),
             error=case(
                 (cancelled, CANCELLED_ERROR),
-                (_STATUS == literal_column("'succeeded'"), None),
+                (_STATUS.op("=")(literal_column("'succeeded'")), None),
                 else_=func.coalesce(_json("b_error"), jobs.c.error),
             ),
             paid_summary=case((again, jobs.c.paid_summary), else_=None),
@@ -167,8 +167,8 @@ def _finish(*, result: bool, breaker: str | None, events: bool) -> Select[Any]:
 async def finish(conn: AsyncConnection, job_id: str, token: int, decision: Finish) -> bool:
     """Applies the decision; False when the lease is not the job's any more, and then nothing is written.
 
-    One statement, atomic by itself: job, attempt, result, live view, breaker, events and the news for who waits. A retry
-    of a job that somebody asked to cancel ends as cancelled.
+    One statement, atomic by itself: job, attempt, result, live view, breaker, events and the news for who waits. A
+    retry of a job that somebody asked to cancel ends as cancelled.
     """
     known = plain.job_id(job_id)
     if known is None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    CompoundSelect,
     Integer,
     LargeBinary,
     Text,
@@ -42,7 +44,7 @@ class StoredMessage:
     """A message of a history: its seq and its exact JSON bytes."""
 
     seq: int
-    body: bytes
+    body: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +204,8 @@ async def load_full(
     return [StoredMessage(seq, bodies.unpack(body)) for seq, body in rows]
 
 
-def _live_view() -> object:
-    """One statement: the row of the result that the view begins with (place 0), and the rows that follow it (place 1)."""
+def _live_view() -> CompoundSelect[Any]:
+    """One statement: the result that the view begins with (place 0), and the rows that follow it (place 1)."""
     through = bindparam("b_through_seq", type_=BigInteger)
     older = select(func.coalesce(func.max(messages.c.seq), literal_column("0"))).where(
         messages.c.session_id == _SESSION, messages.c.starts_live, messages.c.seq <= through

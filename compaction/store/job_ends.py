@@ -13,7 +13,6 @@ from sqlalchemy import (
     Integer,
     Select,
     Text,
-    and_,
     bindparam,
     case,
     cast,
@@ -132,7 +131,7 @@ def _backoff() -> ColumnElement[Any]:
     """The pause of core.jobs.backoff_seconds, by crashes, with Postgres's own dice."""
     doubled = func.power(literal_column("2"), jobs.c.crashes)
     seconds = func.least(literal_column(str(BACKOFF_CAP_SECONDS)), literal_column(str(BACKOFF_BASE_SECONDS)) * doubled)
-    spread = literal_column(str(1 - JITTER)) + literal_column(str(2 * JITTER)) * func.random()
+    spread: ColumnElement[Any] = literal_column(str(1 - JITTER)) + literal_column(str(2 * JITTER)) * func.random()
     return seconds * spread * literal_column("interval '1 second'")
 
 
@@ -182,10 +181,11 @@ async def cancel(conn: AsyncConnection, tenant_id: int, job_id: str) -> JobRow |
 
 
 async def reap_expired(conn: AsyncConnection, limit: int) -> list[Reaped]:
-    """Takes up to `limit` jobs from workers that do not beat any more, and fails up to `limit` waiting past the deadline.
+    """Takes up to `limit` jobs from workers that beat no more, and fails up to `limit` that wait past their deadline.
 
-    A lost job runs again after a pause, until it has lost MAX_CRASHES workers or used up its attempts; one that somebody
-    wanted cancelled is cancelled. Safe with two callers at once, and against a worker that commits at that moment.
+    A lost job runs again after a pause, until it has lost MAX_CRASHES workers or used up its attempts; one that
+    somebody wanted cancelled is cancelled. Safe with two callers at once, and when a worker commits
+    at that moment.
     """
     lost = await conn.execute(_REAP, {"b_limit": limit})
     reaped = [Reaped(job_id, token, status == "failed", status) for job_id, token, status, _ in lost]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -43,7 +44,7 @@ class Claim:
     job: JobRow
     token: int
     covers_through_seq: int
-    paid_summary: bytes | None
+    paid_summary: bytes | None = field(repr=False)
     session: SessionRow
     tenant: str
     breaker: BreakerState
@@ -52,7 +53,7 @@ class Claim:
 
 
 _ID = bindparam("b_job_id", type_=jobs.c.id.type)
-_SECOND = literal_column("interval '1 second'")
+_SECOND: ColumnElement[Any] = literal_column("interval '1 second'")
 _JOB_COLUMNS = len(JobRow.__dataclass_fields__)
 _SESSION_COLUMNS = len(SessionRow.__dataclass_fields__)
 
@@ -64,7 +65,7 @@ def _is_free() -> ColumnElement[bool]:
     return ~exists().where(other.c.session_id == jobs.c.session_id, active, other.c.id != jobs.c.id)
 
 
-def _claim() -> Select[tuple[object, ...]]:
+def _claim() -> Select[Any]:
     # The share lock waits for an append that is under way and keeps later ones out until the claim stands: an append
     # either lies inside the snapshot or knows of it.
     head = select(sessions.c.head_seq).where(sessions.c.id == jobs.c.session_id).with_for_update(read=True)
@@ -116,7 +117,7 @@ def _claim() -> Select[tuple[object, ...]]:
     )
 
 
-def _due() -> Select[tuple[str]]:
+def _due() -> Select[Any]:
     silent = func.now() - bindparam("b_redispatch_seconds", type_=Double) * _SECOND
     picked = (
         select(jobs.c.id)
@@ -154,8 +155,8 @@ _NEXT = select(jobs.c.id).where(
 async def claim(conn: AsyncConnection, job_id: str, owner: str, lease_seconds: float) -> Claim | None:
     """Takes the job for `owner`; None when it is not ready: taken, ended, not due, or its session has an active job.
 
-    Atomic by itself. The snapshot (covers_through_seq) is fixed by the first claim and kept over all attempts. After None
-    because two claims met, a transaction around this call is void: claim alone, or on `Database.connect()`.
+    Atomic by itself. The snapshot (covers_through_seq) is fixed by the first claim and kept over all attempts. After
+    None because two claims met, a transaction around this call is void: claim alone, or on `Database.connect()`.
     """
     known = plain.job_id(job_id)
     if known is None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Select, Text, cast, literal, literal_column, select
 from sqlalchemy.dialects.postgresql import JSONB
 
-from compaction.core.jobs import TERMINAL, Scope, ScopeKind, Status, StrategyName, Trigger
 from compaction.core import jsonbytes
+from compaction.core.jobs import TERMINAL, Scope, ScopeKind, Status, StrategyName, Trigger
 from compaction.core.jsonbytes import Json
 from compaction.errors import Cancelled, JobError
 from compaction.store.tables import jobs, sessions
@@ -29,7 +29,7 @@ class JobRow:
     trigger: Trigger
     scope_kind: ScopeKind
     scope_uuid: str | None
-    instructions: str | None
+    instructions: str | None = field(repr=False)
     strategy: StrategyName | None
     fallback: str | None
     force: bool
@@ -76,8 +76,8 @@ def rows(source: FromClause = jobs) -> Select[Any]:
 
 
 def status_is(table: FromClause, *statuses: Status) -> ColumnElement[bool]:
-    """A condition on the status, written into the statement: a partial index is found by its words, not by parameters."""
-    words = [literal_column(f"'{status}'") for status in statuses]
+    """A condition on the status, written into the statement: a partial index is found by words, not by parameters."""
+    words: list[ColumnElement[Any]] = [literal_column(f"'{status}'") for status in statuses]
     return table.c.status == words[0] if len(words) == 1 else table.c.status.in_(words)
 
 

@@ -32,9 +32,9 @@ _RESIGN = select(func.pg_advisory_unlock(_SPACE, _LOCK))
 
 
 async def try_lead(conn: AsyncConnection) -> bool:
-    """Whether this connection leads now. It leads until it resigns or is closed: keep it, do not give it back to the pool.
+    """Whether this connection leads now. It may ask again: the lock is taken once.
 
-    It may ask again: the lock is taken once.
+    It leads until it resigns or is closed: keep the connection, do not give it back to the pool.
     """
     leads: bool = (await conn.execute(_TRY)).scalar_one()
     return leads

@@ -17,6 +17,7 @@ from sqlalchemy import (
     cast,
     func,
     literal_column,
+    select,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB

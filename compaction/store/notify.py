@@ -45,7 +45,7 @@ class Watch:
 
 
 class JobListener:
-    """Hears the changes of all jobs over one connection; any number may wait. Use as `async with JobListener(db) as it`."""
+    """Hears the changes of all jobs over one connection; any number may wait. Use as an async context."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""What text and jsonb columns can carry: no NUL character, no lone surrogate. Bodies have no such limit (`store.bodies`)."""
+"""What text and jsonb columns can carry: no NUL character, no lone surrogate. Bodies (`store.bodies`) have no limit."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -23,10 +23,10 @@ class ResultBody:
     """The messages of a result, part by part."""
 
     boundary: Message
-    summary: tuple[Message, ...] = ()
-    kept: tuple[Message, ...] = ()
-    attachments: tuple[Message, ...] = ()
-    hook_messages: tuple[Message, ...] = ()
+    summary: tuple[Message, ...] = field(default=(), repr=False)
+    kept: tuple[Message, ...] = field(default=(), repr=False)
+    attachments: tuple[Message, ...] = field(default=(), repr=False)
+    hook_messages: tuple[Message, ...] = field(default=(), repr=False)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -51,7 +51,7 @@ class NewResult:
     prefix_hash: str
     degraded: bool
     hook_results: list[dict[str, Json]]
-    body: bytes
+    body: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Sessions: what a producer says about one. Their messages are in `store.histories`, named here too for `sessions.append`."""
+"""Sessions: what a producer says about one. Their messages are in `store.histories`, named here too."""
 
 from __future__ import annotations
 

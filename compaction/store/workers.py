@@ -46,7 +46,7 @@ _FORGET_SILENT = delete(workers).where(
 _LIST = select(workers, cast(extract("epoch", func.now() - workers.c.beat_at), Double)).order_by(workers.c.owner)
 
 
-async def beat_worker(  # noqa: PLR0913 - what a worker says of itself
+async def beat_worker(  # noqa: PLR0913, PLR0917 - what a worker says of itself
     conn: AsyncConnection,
     owner: str,
     slots: int,
