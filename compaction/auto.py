@@ -1,4 +1,4 @@
-"""auto_compact_if_needed(): the guards, the breaker and the ladder from light to heavy; and the other triggers' ways in.
+"""auto_compact_if_needed(): guards, breaker and the ladder from light to heavy; and the other triggers' ways in.
 
 A skip is an answer, never an error: the job is finished with a reason.
 """

@@ -1,7 +1,7 @@
 """From a history to one paid summary: build the request, call the model, cut and call again when it was too long.
 
-History is loaded anew for each call rather than held while the model writes: hundreds of calls wait at once, and a decoded
-session costs more memory than everything else of a job together.
+History is loaded anew for each call rather than held while the model writes: hundreds of calls wait at once, and a
+decoded session costs more memory than everything else of a job together.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Literal
 from compaction.core import grouping, prompts, summary, truncation
 from compaction.core.messages import Message
 from compaction.core.results import Dropped
+from compaction.core.room import Room
 from compaction.errors import PromptTooLong
 from compaction.ports import History, PaidSummary, Progress, Recorder, Summarizer, SummaryReply, SummaryRequest
 
@@ -30,7 +31,7 @@ class CallPlan:
     part: Part
     prompts: prompts.Prompts
     max_output_tokens: int
-    room: truncation.Room
+    room: Room
     prior_summary: str | None = None
     instructions: str | None = None
 

@@ -34,8 +34,8 @@
     │   └── Unavailable               unavailable
     └── LeaseLost                     another worker holds the job now; the attempt's work is thrown away
 
-The docstring of a class is its default message. Messages go to clients and logs: they never quote a transcript, a prompt,
-a key or a provider's raw answer.
+The docstring of a class is its default message. Messages go to clients and logs: they never quote a transcript, a
+prompt, a key or a provider's raw answer.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ProviderError(JobError):
 
 
 class PromptTooLong(ProviderError):
-    """The history is too long for the model, even after the oldest rounds were left out. Use a model with a larger window."""
+    """The history is too long for the model, even without its oldest rounds. Use a model with a larger window."""
 
     code = "prompt_too_long"
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from compaction import calls
-from compaction.core import partial, prompts, summary, tokens, truncation, wire
+from compaction.core import partial, prompts, summary, tokens, wire
 from compaction.core.boundary import Boundary
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage, conversation
 from compaction.core.results import CompactionResult, Dropped, Order, SessionFacts
+from compaction.core.room import Room
 from compaction.core.thresholds import Thresholds
 from compaction.errors import HookRejected, NotEffective
 from compaction.ports import (
@@ -38,7 +39,7 @@ Price = Callable[[str, Usage], Decimal | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One attempt at one job: what was asked, of which snapshot of which session, and what an earlier attempt paid for."""
+    """One attempt at one job: what was asked, of which snapshot, and what an earlier attempt paid for."""
 
     facts: SessionFacts
     order: Order
@@ -143,7 +144,7 @@ async def _paid_summary(task: Task, ports: Ports, survey: Survey, instructions: 
         part=lambda messages: partial.split_full(messages).replaced,
         prompts=asked,
         max_output_tokens=max_output_tokens,
-        room=truncation.Room(
+        room=Room(
             fits_tokens=task.thresholds.window - max_output_tokens,
             fixed_tokens=tokens.estimate_text(asked.system) + tokens.estimate_text(asked.user),
         ),
@@ -153,9 +154,7 @@ async def _paid_summary(task: Task, ports: Ports, survey: Survey, instructions: 
     return await calls.paid_summary(plan, ports.history, ports.summarizer, ports.recorder)
 
 
-def _result(
-    task: Task, survey: Survey, paid: PaidSummary, start: SessionStartAnswer, price: Price
-) -> CompactionResult:
+def _result(task: Task, survey: Survey, paid: PaidSummary, start: SessionStartAnswer, price: Price) -> CompactionResult:
     order = task.order
     boundary = Boundary(
         uuid=_uuid(order.job_id, "boundary"),

@@ -1,4 +1,4 @@
-"""What a compaction needs from the world, as small Protocols about meaning. Adapters stand elsewhere; fakes are ten lines."""
+"""What a compaction needs from the world, as small Protocols about meaning. Adapters stand elsewhere."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ RequestKind = Literal["fresh", "shared_prefix"]
 class SummaryRequest:
     """One call for a summary: what to summarise and under which instructions.
 
-    `messages` is the part of the conversation that the summary replaces, oldest first, as stored (unrepaired; the adapter
-    asks `core.wire` for the request body). `system_prompt` and `user_prompt` are the finished prompt texts of
+    `messages` is the part of the conversation that the summary replaces, oldest first, as stored (unrepaired; the
+    adapter asks `core.wire` for the request body). `system_prompt` and `user_prompt` are the finished prompt texts of
     `core.prompts`; the transcript goes between them (fresh) or before `user_prompt` (shared_prefix).
     `prior_summary` is the text of an earlier summary that stands at the head of `messages` (it is still in `messages`).
     """
@@ -54,7 +54,7 @@ class Summarizer(Protocol):
 
     @property
     def name(self) -> str:
-        """claude or extractive."""
+        """The name in settings and results: claude or extractive."""
         ...
 
     async def summarize(self, request: SummaryRequest, progress: Progress) -> SummaryReply:
@@ -110,7 +110,7 @@ class Recorder(Protocol):
         ...
 
     async def before_call(self) -> None:
-        """Durably counts one model call, before it is made. Raises the job's last error when the budget of 8 is used up."""
+        """Durably counts one model call, before it is made. Raises PromptTooLong when the budget of 8 is used up."""
         ...
 
     async def save_summary(self, summary: PaidSummary) -> None:

@@ -56,8 +56,8 @@ class Settings(BaseModel):
     call_timeout_seconds: float = Field(600.0, alias="COMPACTD_CALL_TIMEOUT_SECONDS", gt=0)  # the SDK's own default
     idle_timeout_seconds: float = Field(90.0, alias="COMPACTD_IDLE_TIMEOUT_SECONDS", gt=0)  # pings come every few s
 
-    disable_compact: bool = Field(False, alias="DISABLE_COMPACT")
-    disable_auto_compact: bool = Field(False, alias="DISABLE_AUTO_COMPACT")
+    disable_compact: bool = Field(default=False, alias="DISABLE_COMPACT")
+    disable_auto_compact: bool = Field(default=False, alias="DISABLE_AUTO_COMPACT")
     auto_compact_window: str | None = Field(None, alias="CLAUDE_CODE_AUTO_COMPACT_WINDOW")  # garbage is ignored
     autocompact_percent: str | None = Field(None, alias="CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")  # garbage is ignored
     time_based_micro_ms: int = Field(300_000, alias="CLAUDE_CODE_TIME_BASED_MC_THRESHOLD_MS", ge=0)  # DESIGN §3: 5 min

@@ -1,4 +1,4 @@
-"""From a claimed row to what the pipeline needs: the session's facts, its limits, the guards' switches and the ports."""
+"""From a claimed row to what the pipeline needs: the session's facts and limits, the guards' switches, the ports."""
 
 from __future__ import annotations
 

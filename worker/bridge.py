@@ -1,6 +1,7 @@
 """The process's one asyncio loop, in a thread of its own; Celery's threads hand it coroutines and wait.
 
-A slot on this bridge costs 0.2 MB where a prefork child costs 70; cancellation and deadlines are exact (facts/queue.md §4).
+A slot on this bridge costs 0.2 MB where a prefork child costs 70; cancellation and deadlines are exact
+(facts/queue.md §4).
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ class Doorbell:
 
     def __init__(self, redis_url: str) -> None:
         self._app = make_app(redis_url)
-        self._app.conf.broker_transport_options |= {"socket_timeout": RING_SECONDS, "socket_connect_timeout": RING_SECONDS}
+        limits = {"socket_timeout": RING_SECONDS, "socket_connect_timeout": RING_SECONDS}
+        self._app.conf.broker_transport_options |= limits
 
     async def ring(self, job_id: str) -> bool:
         """Rings for one job; False when Redis did not take it in time. Never raises."""

@@ -1,7 +1,7 @@
 """Keeps this process's leases alive, from a thread of its own so that a busy loop cannot let them lapse.
 
-And the other way round: a loop that is really stuck must not keep its jobs for ever, so the heart stops renewing when the
-loop has not turned for a while, and gives the jobs up itself before their leases end (self-fencing).
+And the other way round: a loop that is really stuck must not keep its jobs for ever, so the heart stops renewing when
+the loop has not turned for a while, and gives the jobs up itself before their leases end (self-fencing).
 """
 
 from __future__ import annotations

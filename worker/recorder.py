@@ -1,4 +1,4 @@
-"""What an attempt leaves behind: events wait for the commit, progress for the next pulse, paid summaries go down at once."""
+"""What an attempt leaves behind: events wait for the commit, progress for the pulse, paid summaries do not wait."""
 
 from __future__ import annotations
 

@@ -121,4 +121,3 @@ class Runner:
             if following is not None:
                 await self._doorbell.ring(following)
             return
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
 
 from celery import Celery, signals
 
@@ -21,10 +20,10 @@ def register(app: Celery, process: Process) -> None:
     def run(job_id: str) -> None:
         process.bridge.run(process.runner.run(job_id))
 
-    def on_ready(**_: Any) -> None:
+    def on_ready(**_: object) -> None:
         process.ready()
 
-    def on_shutting_down(**_: Any) -> None:
+    def on_shutting_down(**_: object) -> None:
         process.heart.draining = True
         threading.Thread(target=_release_late, args=(process,), daemon=True, name="compactd-drain").start()
 

@@ -1,4 +1,4 @@
-"""What becomes of an attempt: decided here, purely, as one frozen `Finish`; `store.jobs.finish` is the one place that applies it."""
+"""What becomes of an attempt: decided here, purely, as one frozen `Finish`; `store.jobs.finish` alone applies it."""
 
 from __future__ import annotations
 
@@ -68,4 +68,3 @@ def on_error(claim: Claim, error: JobError, events: Events, *, jitter: float) ->
 def released(events: Events) -> Finish:
     """The worker stops: the job waits for another one and keeps its attempt."""
     return Finish(status="retrying", outcome="released", delay_seconds=0.0, counted=False, events=tuple(events))
-

@@ -59,7 +59,7 @@ class Boundary:
 
 
 def live(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages from the last boundary on; an earlier summary without a marker counts as one. All when there is none."""
+    """The messages from the last boundary on (a summary without a marker counts as one); all when there is none."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.is_boundary:

@@ -100,7 +100,7 @@ def after_failure(  # noqa: PLR0913 - the facts of one failed attempt
     jitter: float,
     retry_after_seconds: float | None = None,
 ) -> Retry | GiveUp:
-    """What becomes of a job whose attempt failed: again later, or failed for good (not retryable, attempts, deadline)."""
+    """What becomes of a job whose attempt failed: again later, or failed (not retryable, attempts, deadline)."""
     if not retryable or attempt >= max_attempts:
         return GiveUp()
     delay = backoff_seconds(attempt, jitter, retry_after_seconds)

@@ -55,7 +55,7 @@ class SessionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """A finished compaction. `messages` stand in the order [boundary, *summary, *kept, *attachments, *hook messages]."""
+    """A finished compaction; `messages` are [boundary, *summary, *kept, *attachments, *hook messages]."""
 
     job_id: str
     strategy: str

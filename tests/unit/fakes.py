@@ -61,6 +61,7 @@ class ScriptedSummarizer:
     async def count_tokens(self, request: SummaryRequest) -> int | None:
         """It cannot tell."""
         del request
+        return None
 
 
 @dataclass(slots=True)
@@ -134,7 +135,8 @@ def talk(rounds: int, characters: int = 2_000) -> tuple[Message, ...]:
     """A conversation of so many rounds: a user's question and an answer of `characters` each."""
     messages: list[Message] = []
     for number in range(1, rounds + 1):
-        messages.append(Message(role="user", content=f"question {number}: " + "why " * (characters // 4), seq=2 * number - 1))
+        question = f"question {number}: " + "why " * (characters // 4)
+        messages.append(Message(role="user", content=question, seq=2 * number - 1))
         messages.append(
             Message(
                 role="assistant",
