@@ -54,8 +54,8 @@ lock:  ## write requirements.lock anew from pyproject.toml (UPGRADE=1: newest ve
 	@$(FIND_PYTHON); "$$python" ops/lock.py $(if $(UPGRADE),--upgrade)
 
 .PHONY: clean
-clean:  ## remove .venv, caches and the local stack's data
-	@$(FIND_PYTHON); "$$python" ops/clean.py
+clean:  ## remove .venv, caches and the local stack with its data
+	@$(FIND_PYTHON); "$$python" -m ops.clean
 
 export FILE
 $(READY): requirements.lock pyproject.toml ops/setup.py

@@ -1,49 +1,46 @@
-"""Removes what the other commands made: the environment, caches, the local stack's data. Refuses while a stack runs."""
+"""Removes what the make targets made: the environment, caches, the local stack. Refuses while that runs."""
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from ops.embedded import nobody
+from ops.stack.folder import StackFolder
+from ops.stack.settings import ROOT
+
+# fmt: off
 MADE = (
-    ".venv",
-    ".local",
-    ".cache",
-    ".mypy_cache",
-    ".ruff_cache",
-    ".pytest_cache",
-    ".hypothesis",
-    ".import_linter_cache",
-    "htmlcov",
-    "build",
-    "dist",
+    ".venv", ".local", ".cache", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache",
+    "htmlcov", "build", "dist",
 )
+# fmt: on
 
 
-def is_running(folder: Path) -> bool:
-    """Whether a supervisor holds the folder's lock."""
-    try:
-        with (folder / "lock").open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
+def clean(root: Path) -> bool:
+    """Removes it all under `root`; False, and nothing is touched, while a stack runs there."""
+    local = root / ".local"
+    if local.exists():
+        folder = StackFolder(local)
+        if not folder.take():
+            return False
+        folder.leave()
+        nobody.remove_folder(local / "postgres" / "data")  # may be a link to a place outside
+    for name in MADE:
+        shutil.rmtree(root / name, ignore_errors=True)
+    for trace in root.glob(".coverage*"):
+        trace.unlink()
+    for cache in root.rglob("__pycache__"):
+        shutil.rmtree(cache, ignore_errors=True)
+    return True
 
 
 def main() -> int:
-    """Removes the folders; says so and does nothing while the local stack runs."""
-    if is_running(ROOT / ".local"):
+    """Cleans this checkout."""
+    if not clean(ROOT):
         print("The local stack is running in .local: stop it first (Ctrl-C in its terminal).", file=sys.stderr)
         return 1
-    for name in MADE:
-        shutil.rmtree(ROOT / name, ignore_errors=True)
-    for cache in [*ROOT.rglob("__pycache__"), *ROOT.glob(".coverage*")]:
-        shutil.rmtree(cache, ignore_errors=True) if cache.is_dir() else cache.unlink()
     return 0
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from compaction.store import migrate
 from ops.embedded import Postgres, Valkey
-from ops.embedded.databases import alembic, create_database, drop_database
+from ops.embedded.databases import create_database, drop_database
 
 TEMPLATE = "template_compactd"
 _numbers = itertools.count(1)
@@ -39,10 +40,10 @@ def postgres_url(postgres: Postgres) -> str:
 
 
 @pytest.fixture(scope="session")
-def migrated_template(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> str:
+def migrated_template(postgres: Postgres) -> str:
     """The name of a database at the newest migration; copied for each test that wants one, never used itself."""
     url = create_database(postgres, TEMPLATE)
-    alembic(url, tmp_path_factory.mktemp("alembic") / "alembic.log", "upgrade", "head")
+    migrate.upgrade(url)
     return TEMPLATE
 
 
