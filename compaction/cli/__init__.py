@@ -1,0 +1,1 @@
+"""The command line: `compactd`. It speaks HTTP only, through `compaction.client`."""

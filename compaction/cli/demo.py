@@ -1,0 +1,89 @@
+"""The demo: the whole job once, on the sample session that ships with the project or on a file."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from compaction.cli import failures, jobs, output
+from compaction.cli.connection import run
+from compaction.cli.output import JsonOption, number
+from compaction.cli.result_page import api_messages_line, print_summary, result_facts
+from compaction.cli.sample import write_sample
+from compaction.cli.transfers import import_one
+from compaction.client import Client, Imported, Job, Result
+
+Done = tuple[Imported, Job, Result | None]
+
+
+def demo(
+    file: Annotated[Path | None, typer.Argument(help="A transcript of your own.", show_default=False)] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Import a session, compact it, and show the result."""
+    imported, job, result = run(lambda client: _demonstrated(client, file))
+    if as_json:
+        output.print_json({"imported": imported, "job": job, "result": result})
+    else:
+        _print(imported, job, result)
+    if job["status"] != "succeeded":
+        raise typer.Exit(failures.JOB_FAILED)
+
+
+async def _demonstrated(client: Client, file: Path | None) -> Done:
+    imported = await (_import_sample(client) if file is None else _import_file(client, file))
+    accepted = await client.enqueue(imported["session_id"], trigger="manual")
+    job = await jobs.ended(client, accepted, None)
+    return imported, job, await client.result(job["id"]) if job["result_url"] else None
+
+
+async def _import_sample(client: Client) -> Imported:
+    with TemporaryDirectory(prefix="compactd-demo-") as folder:
+        path = Path(folder) / "sample-session.jsonl"
+        await asyncio.to_thread(write_sample, path)
+        return await import_one(client, path, session=_fresh_name())
+
+
+async def _import_file(client: Client, path: Path) -> Imported:
+    """The file as its own session, or as a fresh one when that was compacted before: a demo has something to show."""
+    imported = await import_one(client, path)
+    if (await client.session(imported["session_id"]))["live_job_id"] is None:
+        return imported
+    return await import_one(client, path, session=_fresh_name())
+
+
+def _fresh_name() -> str:
+    """A session's id that no earlier demo used."""
+    return f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def _print(imported: Imported, job: Job, result: Result | None) -> None:
+    console = output.console()
+    pairs: list[tuple[str, str | Text]] = [
+        ("Session", f"{imported['session_id']}  ({number(imported['head_seq'])} messages)"),
+        ("Job", Text.assemble(f"{job['id']}  ", jobs.status_text(job))),
+    ]
+    console.print()
+    console.print(output.facts([*pairs, *(result_facts(result) if result else [])]))
+    if result is not None:
+        print_summary(console, result)
+        console.print(Text.assemble(("api_messages  ", "bold"), api_messages_line(result)))
+    console.print()
+    console.print(output.facts(_next_steps(job)))
+
+
+def _next_steps(job: Job) -> list[tuple[str, str | Text]]:
+    steps = [
+        (f"compactd result {job['id']} --json", "the whole result"),
+        (f"compactd session {job['session_id']}", "how the session stands now"),
+        ("compactd import PATH", "a transcript of your own (the stack must run: make up)"),
+    ]
+    return [("Try next", ""), *((f"  {command}", words) for command, words in steps)]

@@ -1,0 +1,70 @@
+"""Exit codes, and failures in words that say what to do.
+
+0  done
+1  the job failed or was cancelled
+2  wrong usage
+3  the API cannot be reached
+4  there is no such session, job or file
+5  the key is not valid, or lacks the scope
+6  the API refused the request
+7  the job had not ended in the given time
+130  interrupted
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compaction.client import Refused, TimedOut, Unreachable
+
+OK = 0
+JOB_FAILED = 1
+USAGE = 2
+UNREACHABLE = 3
+NOT_FOUND = 4
+NOT_ALLOWED = 5
+REFUSED = 6
+TIMED_OUT = 7
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+class NoStack(Exception):
+    """Neither the environment nor a credentials file tells where the API is."""
+
+
+_CODES = {"not_found": NOT_FOUND, "unauthorized": NOT_ALLOWED, "forbidden": NOT_ALLOWED}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A failure as a person reads it, and the command's exit code."""
+
+    words: str
+    exit_code: int
+
+
+def told(error: Exception) -> Told | None:
+    """The words for `error`; None for one that nobody foresaw."""
+    match error:
+        case Refused():
+            return Told(_refusal(error), _CODES.get(error.code, REFUSED))
+        case TimedOut():
+            return Told(f"{error} It goes on; `compactd wait` waits for it.", TIMED_OUT)
+        case Unreachable():
+            return Told(f"{error} Start the local stack with `make up`, or set COMPACTD_URL.", UNREACHABLE)
+        case NoStack():
+            return Told(str(error), UNREACHABLE)
+        case OSError():
+            return _file_trouble(error)
+    return None
+
+
+def _file_trouble(error: OSError) -> Told:
+    if isinstance(error, FileNotFoundError):
+        return Told(f"There is no file {error.filename}.", NOT_FOUND)
+    return Told(f"{error.filename or 'A file'} cannot be used: {error.strerror}.", USAGE)
+
+
+def _refusal(error: Refused) -> str:
+    request = f" (request {error.request_id})" if error.request_id else ""
+    return f"{error}{request if error.status >= 500 else ''}"  # noqa: PLR2004 - the server's own failures

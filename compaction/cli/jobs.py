@@ -1,0 +1,193 @@
+"""Commands about jobs: compact, status, wait, result, jobs, retry, cancel."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from compaction.cli import failures, output
+from compaction.cli.connection import run
+from compaction.cli.output import JsonOption, number
+from compaction.cli.progress import line
+from compaction.cli.result_page import print_result
+from compaction.client import Client, Job, TimedOut
+
+STEP_SECONDS = 1  # how often a waiting command looks at the job's progress
+
+
+class Status(StrEnum):
+    """The states of a job, as an option takes them."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.", show_default=False)]
+SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.", show_default=False)]
+TimeoutOption = Annotated[
+    float | None, typer.Option("--timeout", min=0, metavar="SECONDS", help="Stop waiting after so long.")
+]
+
+
+def compact(  # noqa: PLR0913 - the options of the command
+    session: SessionArgument,
+    *,
+    instructions: Annotated[str | None, typer.Option(help="What the summary must keep or leave out.")] = None,
+    up_to: Annotated[
+        str | None, typer.Option(metavar="UUID", help="Compact up to this message; keep the rest.")
+    ] = None,
+    from_: Annotated[str | None, typer.Option("--from", metavar="UUID", help="Compact from this message on.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end.")] = False,
+    timeout: TimeoutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compact a session."""
+    if up_to is not None and from_ is not None:
+        raise typer.BadParameter("Use --up-to or --from, not both.")
+    parameters: dict[str, Any] = {"trigger": "manual"}
+    if instructions is not None:
+        parameters["instructions"] = instructions
+    if up_to is not None or from_ is not None:
+        parameters["scope"] = {"kind": "from" if up_to is None else "up_to", "uuid": up_to or from_}
+
+    async def work(client: Client) -> Job:
+        job = await client.enqueue(session, **parameters)
+        return await ended(client, job, timeout) if wait else job
+
+    finish(run(work), as_json=as_json, waited=wait)
+
+
+def status(job: JobArgument, *, as_json: JsonOption = False) -> None:
+    """Show a job."""
+    show(run(lambda client: client.job(job)), as_json=as_json)
+
+
+def wait(job: JobArgument, *, timeout: TimeoutOption = None, as_json: JsonOption = False) -> None:
+    """Wait for a job's end; exit 1 when it failed."""
+
+    async def work(client: Client) -> Job:
+        return await ended(client, await client.job(job), timeout)
+
+    finish(run(work), as_json=as_json, waited=True)
+
+
+def result(job: JobArgument, *, as_json: JsonOption = False) -> None:
+    """Show the result of a job; --json gives the messages."""
+    found = run(lambda client: client.result(job))
+    if as_json:
+        output.print_json(found)
+    else:
+        print_result(found)
+
+
+def jobs(
+    *,
+    status: Annotated[Status | None, typer.Option(help="Only jobs in this state.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only jobs of this session.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """List jobs, newest first."""
+    page = run(lambda client: client.jobs(status=status, session_id=session, limit=limit))
+    if as_json:
+        output.print_json(page)
+        return
+    if not page["data"]:
+        output.say("There are no jobs. `compactd compact SESSION` makes one.")
+        return
+    lines = [
+        (job["id"], job["session_id"], job["trigger"], _outcome(job), output.moment(job["created_at"]))
+        for job in page["data"]
+    ]
+    output.console().print(output.rows(("JOB", "SESSION", "TRIGGER", "STATUS", "CREATED (UTC)"), lines))
+    if page["has_more"]:
+        output.say(f"There are more; --limit shows up to 200 (now {limit}).")
+
+
+def retry(job: JobArgument, *, as_json: JsonOption = False) -> None:
+    """Run a job again that has ended."""
+    show(run(lambda client: client.retry(job)), as_json=as_json)
+
+
+def cancel(job: JobArgument, *, as_json: JsonOption = False) -> None:
+    """Cancel a job."""
+    show(run(lambda client: client.cancel(job)), as_json=as_json)
+
+
+async def ended(client: Client, job: Job, timeout_seconds: float | None) -> Job:
+    """The job at its end, with a live line meanwhile. Raises TimedOut."""
+    with line("compact") as shown:
+        async for state in client.watch(job["id"], step_seconds=STEP_SECONDS, timeout_seconds=timeout_seconds):
+            job = state
+            shown.show_job(job)
+        if not job["done"]:
+            raise TimedOut(f"The job {job['id']} is still {job['status']} after {timeout_seconds:g} s.")
+        shown.end(_outcome(job))
+    return job
+
+
+def finish(job: Job, *, as_json: bool, waited: bool) -> None:
+    """Shows a job and ends the command with 1 when it was waited for and did not succeed."""
+    show(job, as_json=as_json)
+    if waited and job["status"] != "succeeded":
+        raise typer.Exit(failures.JOB_FAILED)
+
+
+def show(job: Job, *, as_json: bool) -> None:
+    """One job, for people or for programs."""
+    if as_json:
+        output.print_json(job)
+        return
+    pairs: list[tuple[str, str | Text]] = [
+        ("Job", job["id"]),
+        ("Session", job["session_id"]),
+        ("Status", status_text(job)),
+        ("Trigger", f"{job['trigger']}, {_scope(job)}"),
+        ("Attempt", f"{job['attempt']} of {job['max_attempts']}"),
+        ("Created", f"{output.moment(job['created_at'])} UTC"),
+    ]
+    if job["ended_at"]:
+        pairs.append(("Ended", f"{output.moment(job['ended_at'])} UTC"))
+    if job["coalesced"]:
+        pairs.append(("Joined", f"{number(job['coalesced'])} more requests"))
+    if job["metadata"]:
+        pairs.append(("Metadata", json.dumps(job["metadata"])))
+    pairs.append(("Next", _next_step(job)))
+    output.console().print(output.facts(pairs))
+
+
+def status_text(job: Job) -> Text:
+    """The outcome in its colour."""
+    colour = {"succeeded": "green", "failed": "red", "cancelled": "yellow"}.get(job["status"], "cyan")
+    return Text(output.safe(_outcome(job)), style=colour)
+
+
+def _outcome(job: Job) -> str:
+    if job["status"] == "succeeded" and not job["was_compacted"]:
+        return f"succeeded, nothing compacted ({job['reason']})"
+    if job["status"] in {"failed", "retrying"} and job["error"]:
+        return f"{job['status']}: {job['error']['code']}. {job['error']['message']}"
+    return job["status"]
+
+
+def _scope(job: Job) -> str:
+    scope = job["scope"]
+    return "the whole session" if scope["kind"] == "full" else f"{scope['kind']} {scope['uuid']}"
+
+
+def _next_step(job: Job) -> str:
+    if job["result_url"]:
+        return f"compactd result {job['id']}"
+    if not job["done"]:
+        return f"compactd wait {job['id']}"
+    if job["status"] == "succeeded":
+        return f"compactd session {job['session_id']}"
+    return f"compactd retry {job['id']}"

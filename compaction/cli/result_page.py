@@ -1,0 +1,107 @@
+"""A result as a page for people: the sizes as a picture, the strategy in plain words, the summary in full."""
+
+from __future__ import annotations
+
+import re
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from compaction.cli import output
+from compaction.cli.output import number, safe
+from compaction.client import Result
+from compaction.core.messages import message_from
+from compaction.core.summary import extract_summary_text
+
+BAR_CHARS = 40  # for the larger of the two sizes
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_SECTION = re.compile(r"^\s*(?:#+\s*)?\d\.\s+\S")  # `1. Primary request and intent`
+
+_STRATEGIES = {
+    "microcompact": "old tool results cleared, no summary written",
+    "session_memory": "the session's memory document as the summary",
+    "shared_prefix": "summary by the model, on the session's own cached prompt",
+    "fresh": "summary by the model",
+    "extractive": "made without a model: taken from the transcript itself",
+}
+
+
+def print_result(result: Result) -> None:
+    """The whole page."""
+    console = output.console()
+    pairs: list[tuple[str, str | Text]] = [("Session", result["session_id"]), ("Job", result["job_id"])]
+    console.print(output.facts([*pairs, *result_facts(result)]))
+    print_summary(console, result)
+    console.print(Text.assemble(("api_messages  ", "bold"), api_messages_line(result)))
+
+
+def result_facts(result: Result) -> list[tuple[str, str | Text]]:
+    """The lines about sizes, strategy and cost."""
+    before, after = result["pre_tokens"], result["post_tokens"]
+    width = max(len(number(before)), len(number(after)))
+    share = f"  −{100 - after * 100 / before:.0f} %" if 0 < after < before else ""
+    lines: list[tuple[str, str | Text]] = [
+        ("Tokens", _size("before", before, before, width, "")),
+        ("", _size("after ", after, before, width, share)),
+        ("Strategy", _strategy(result)),
+    ]
+    if result["cost_usd"] is not None:
+        lines.append(("Cost", f"${result['cost_usd']:.4f}"))
+    dropped = result["dropped"]
+    if dropped["messages"]:
+        lost = f"{number(dropped['messages'])} messages ({number(dropped['tokens'])} tokens) did not fit the request"
+        lines.append(("Left out", Text(f"{lost} and stand in no summary", style="yellow")))
+    return lines
+
+
+def print_summary(console: Console, result: Result) -> None:
+    """The summary in full, its section heads in bold."""
+    console.print()
+    for paragraph in summary_text(result).splitlines():
+        style = "bold" if _SECTION.match(paragraph) else ""
+        console.print(Padding(Text(safe(paragraph), style=style), (0, 0, 0, 2)))
+    console.print()
+
+
+def summary_text(result: Result) -> str:
+    """The text of the summary message; says so when there is none."""
+    for value in result["messages"]:
+        if value.get("is_compact_summary"):
+            message = message_from(value)
+            return extract_summary_text(message) or _plain_text(value["content"])
+    return "(no summary: the history was rewritten in place)"
+
+
+def api_messages_line(result: Result) -> str:
+    """How many messages are ready to send, and where."""
+    count = len(result["api_messages"])
+    return f"{number(count)} ready to send: GET /v1/sessions/{result['session_id']}/messages?view=api"
+
+
+def bar(tokens: int, of_tokens: int, chars: int = BAR_CHARS) -> str:
+    """`tokens` as a bar of which `of_tokens` fills `chars` characters; anything above 0 shows at least an eighth."""
+    eighths = round(tokens * chars * 8 / of_tokens) if of_tokens > 0 else 0
+    eighths = min(max(eighths, 1 if tokens > 0 else 0), chars * 8)
+    return _EIGHTHS[8] * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def _size(name: str, tokens: int, before: int, width: int, share: str) -> Text:
+    return Text.assemble(f"{name}  {number(tokens):>{width}}  ", (bar(tokens, max(before, 1)), "cyan"), (share, "bold"))
+
+
+def _strategy(result: Result) -> Text:
+    words = _STRATEGIES.get(result["strategy"], "")
+    text = Text(f"{result['strategy']}: {words}" if words else result["strategy"])
+    if result["degraded"]:
+        text.stylize("yellow")
+        if result["strategy"] != "extractive":
+            text.append(" (extractive, made without a model)")
+    return text
+
+
+def _plain_text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "\n\n".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))

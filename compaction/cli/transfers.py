@@ -1,0 +1,132 @@
+"""The import command: transcript files become sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from compaction.cli import failures, output
+from compaction.cli.connection import run
+from compaction.cli.output import JsonOption, number
+from compaction.cli.progress import line, sizes
+from compaction.client import Client, ClientError, Imported, Unreachable
+
+SUFFIXES = frozenset({".jsonl", ".json"})  # what is taken from a folder; a file that is named is always tried
+
+PathsArgument = Annotated[
+    list[Path], typer.Argument(metavar="PATH…", help="Transcript files, or folders with them.", show_default=False)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One file's outcome: what was imported, or why not."""
+
+    path: Path
+    imported: Imported | None
+    told: failures.Told | None = None
+
+
+def import_(
+    paths: PathsArgument,
+    *,
+    session: Annotated[str | None, typer.Option(help="The session's id, for one file.")] = None,
+    format_name: Annotated[str, typer.Option("--format", help="auto, or the format's name.")] = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Import transcripts; importing again adds only what is new."""
+    files = _files(paths)
+    if not files:
+        raise typer.BadParameter(f"There are no {' or '.join(sorted(SUFFIXES))} files in the given folders.")
+    if session is not None and len(files) > 1:
+        raise typer.BadParameter("--session names one session; give one file with it.")
+
+    async def work(client: Client) -> list[Sent]:
+        return [await _sent(client, path, session, format_name) for path in files]
+
+    outcomes = run(work)
+    if as_json:
+        output.print_json([_document(sent) for sent in outcomes])
+    else:
+        _print(outcomes)
+    if worst := max((sent.told.exit_code for sent in outcomes if sent.told), default=0):
+        raise typer.Exit(worst)
+
+
+async def import_one(client: Client, path: Path, *, session: str | None = None, format_name: str = "auto") -> Imported:
+    """Imports a file with a live line. Raises ClientError or OSError."""
+    with line(f"import {path.name}") as shown:
+
+        def on_progress(stage: str, done_bytes: int, total_bytes: int) -> None:
+            if stage == "sending":  # a tenth of the line: on one machine it takes far less time than reading
+                shown.move(f"sending {sizes(done_bytes, total_bytes)}", 0.1 * done_bytes / max(total_bytes, 1))
+            else:
+                shown.move("reading and storing", 0.1 + 0.9 * done_bytes / max(total_bytes, 1))
+
+        imported = await client.import_file(path, session_id=session, format_name=format_name, on_progress=on_progress)
+        shown.end(f"{number(imported['head_seq'])} messages, {number(imported['appended'])} new")
+    return imported
+
+
+async def _sent(client: Client, path: Path, session: str | None, format_name: str) -> Sent:
+    try:
+        return Sent(path, await import_one(client, path, session=session, format_name=format_name))
+    except Unreachable:
+        raise  # the other files would fare no better
+    except (ClientError, OSError) as error:
+        return Sent(path, None, failures.told(error))
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(item for item in path.rglob("*") if item.suffix in SUFFIXES and item.is_file())
+        else:
+            found.append(path)
+    return found
+
+
+def _document(sent: Sent) -> dict[str, Any]:
+    problem = None if sent.told is None else sent.told.words
+    return {"path": str(sent.path), "imported": sent.imported, "problem": problem}
+
+
+def _print(outcomes: Sequence[Sent]) -> None:
+    done = [sent for sent in outcomes if sent.imported is not None]
+    lines = [_row(sent.path, sent.imported) for sent in done if sent.imported is not None]
+    columns = ("SESSION", "MESSAGES", "NEW", "KNOWN", "FILE", "NOTES")
+    if lines:
+        output.console().print(output.rows(columns, lines, right=frozenset({"MESSAGES", "NEW", "KNOWN"})))
+    for sent in outcomes:
+        if sent.told is not None:
+            output.say_problem(f"{sent.path}: {sent.told.words}")
+    if len(done) == 1 and done[0].imported is not None:
+        output.say(f"\nNext: compactd compact {done[0].imported['session_id']} --wait")
+
+
+def _row(path: Path, imported: Imported) -> tuple[str, ...]:
+    return (
+        imported["session_id"],
+        number(imported["head_seq"]),
+        number(imported["appended"]),
+        number(imported["duplicates"]),
+        path.name,
+        _notes(imported["report"]),
+    )
+
+
+def _notes(report: dict[str, Any]) -> str:
+    """What the report found that one should know."""
+    malformed = report.get("malformed") or {}
+    counts = {
+        "malformed lines": malformed.get("line_count"),
+        "sub-agent rows": report.get("sidechain_rows_skipped"),
+        "duplicate rows": report.get("duplicate_uuid_row_count"),
+        "rewound rows": report.get("off_branch_rows"),
+    }
+    return ", ".join(f"{number(count)} {name}" for name, count in counts.items() if count)

@@ -1,0 +1,19 @@
+"""The Python client: `async with Client(url, api_key) as client: …`; its errors are in `compaction.client.errors`."""
+
+from compaction.client.client import Client
+from compaction.client.errors import ClientError, Refused, TimedOut, Unreachable
+from compaction.client.shapes import Breaker, Imported, Job, Page, Result, Session
+
+__all__ = [
+    "Breaker",
+    "Client",
+    "ClientError",
+    "Imported",
+    "Job",
+    "Page",
+    "Refused",
+    "Result",
+    "Session",
+    "TimedOut",
+    "Unreachable",
+]
