@@ -113,10 +113,6 @@ def test_pinned_constraints_are_listed_word_for_word() -> None:
     assert f'{TEXTS["pinned"]}\n- Never touch the API.\n- Say "done" at the end.\n' in user
 
 
-def test_no_text_is_empty_or_padded() -> None:
-    assert all(text and text == text.strip() for text in TEXTS.values())
-
-
 # ---------------------------------------------------------------------------------------------------------- CLAUDE.md
 
 
