@@ -5,7 +5,7 @@ import json
 import tracemalloc
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.core import jsonbytes
@@ -29,6 +29,7 @@ CONTENT: st.SearchStrategy[Json] = TEXT | st.lists(BLOCK, max_size=4)
 SPACING = st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :\t")])
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.lists(st.tuples(CONTENT, SPACING, st.booleans()), min_size=1, max_size=5))
 def test_the_content_of_each_body_is_the_rows_own_bytes(rows: list[tuple[Json, tuple[str, str], bool]]) -> None:
     """Whatever a producer's JSON library writes: spaces, escapes or plain characters, half characters, NaN."""
@@ -44,6 +45,7 @@ def test_the_content_of_each_body_is_the_rows_own_bytes(rows: list[tuple[Json, t
     assert [jsonbytes.members(body)["content"] for body in bodies] == wanted
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.data())
 def test_no_damage_to_a_log_is_fatal(data: st.DataObject) -> None:
     """Bytes overwritten, cut out or put in anywhere: the import gives bodies that can be read, or a clear refusal."""
