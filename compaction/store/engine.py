@@ -72,9 +72,8 @@ class Database:
     async def dedicated(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         """The driver's own connection in autocommit, outside the pool, closed at the end: for LISTEN."""
         async with self.connect() as connection:
-            pooled = await connection.get_raw_connection()
+            driver = (await connection.get_raw_connection()).driver_connection  # asked for before: detached, it is gone
             await connection.run_sync(lambda sync: sync.detach())
-            driver = pooled.driver_connection
             if not isinstance(driver, psycopg.AsyncConnection):
                 raise errors.Internal("The driver is not psycopg.")
             yield driver
