@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from compaction.core import grouping, room, tokens, truncation
+from compaction.core import tokens
 from compaction.core.messages import BOUNDARY_KIND, Message
 from compaction.core.results import Dropped
 from compaction.core.room import Room
-from compaction.core.truncation import MAX_CUTS, RETRY_MARKER, cut, lower_output, plan_cut, retry_marker, without_marker
+from compaction.core.truncation import MAX_CUTS, RETRY_MARKER, cut, lower_output, retry_marker, without_marker
 from compaction.errors import PromptTooLong
 
 
@@ -301,87 +298,6 @@ def test_the_fourth_cut_is_refused() -> None:
     assert caught.value is refused
 
 
-# -------------------------------------------------------------------------------------------------------- bytes, media
-
-
-def picture(size: int) -> Message:
-    source = {"type": "base64", "media_type": "image/png", "data": "A" * size}
-    return Message(role="user", content=[{"type": "text", "text": "Look."}, {"type": "image", "source": source}])
-
-
-SENT = Room(measure=tokens.estimate_message, measure_bytes=room.sent_bytes)
-PICTURES = [user(100), *(picture(10_000) for _ in range(10)), *session(5, 1_000)]
-
-
-def test_a_byte_limit_takes_the_media_and_no_history() -> None:
-    found = cut(PICTURES, refusal(unit="bytes"), room=SENT)
-    assert (found.media_removed, found.dropped_rounds, found.in_place) == (10, 0, False)
-    assert len(found.messages) == len(PICTURES)
-    assert found.remaining == tokens.estimate_bytes(found.messages)
-
-
-def test_a_byte_gap_that_the_media_cover_costs_no_history() -> None:
-    found = cut(PICTURES, refusal(unit="bytes", gap=50_000, actual=110_000, limit=60_000), room=SENT)
-    assert (found.media_removed, found.dropped_rounds) == (10, 0)
-
-
-def test_a_byte_gap_larger_than_the_media_costs_rounds_too() -> None:
-    messages = [picture(10_000), *session(20, 10_000)]
-    size = tokens.estimate_bytes(messages)
-    found = cut(messages, refusal(unit="bytes", gap=size - 100_000, actual=size, limit=100_000), room=SENT)
-    assert found.media_removed == 1
-    assert found.dropped_rounds > 5
-    assert found.remaining <= 100_000
-
-
-def test_without_media_a_byte_limit_costs_a_fifth_or_what_its_limit_says() -> None:
-    assert cut(session(9, 1_000, first=1_000), refusal(unit="bytes"), room=ROOM).dropped_rounds == 2
-    assert cut(session(9, 1_000, first=1_000), refusal(unit="bytes", limit=4_000), room=ROOM).dropped_rounds == 6
-
-
-def test_media_that_the_request_does_not_show_do_not_help_against_bytes() -> None:
-    """A fresh request has markers for media already, so rounds have to go."""
-    found = cut([picture(10_000), *session(9, 1_000)], refusal(unit="bytes"))
-    assert found.dropped_rounds > 0
-
-
-def test_a_media_limit_takes_the_media() -> None:
-    found = cut(PICTURES, refusal(unit="media"))
-    assert (found.media_removed, found.dropped_rounds) == (10, 0)
-
-
-def test_a_media_limit_without_media_is_refused() -> None:
-    with pytest.raises(PromptTooLong):
-        cut(session(5, 1_000), refusal(unit="media"))
-
-
-# ------------------------------------------------------------------------------------------------------- before a call
-
-
-def test_what_fits_is_not_cut() -> None:
-    assert plan_cut(session(9, 1_000), 9_100, room=ROOM) is None
-    assert plan_cut(session(9, 1_000), 9_100, counted=9_100) is None
-
-
-def test_what_does_not_fit_is_cut_at_once() -> None:
-    found = plan_cut(session(90, 1_000), 20_000, room=ROOM)
-    assert found is not None
-    assert (found.remaining_rounds, found.remaining) == (20, 20_000)
-
-
-def test_the_providers_count_decides_whether_and_how_much() -> None:
-    """90,100 of ours are 180,200 of theirs: half of what fits them fits us."""
-    found = plan_cut(session(90, 1_000), 100_000, counted=180_200, room=ROOM)
-    assert found is not None
-    assert (found.remaining_rounds, found.remaining) == (50, 50_000)
-
-
-def test_a_plan_that_cannot_help_is_a_typed_failure() -> None:
-    with pytest.raises(PromptTooLong) as caught:
-        plan_cut(tool_round(1, 110), 60, room=ROOM)
-    assert (caught.value.actual, caught.value.limit, caught.value.gap) == (110, 60, 50)
-
-
 # -------------------------------------------------------------------------------------------------------- less output
 
 
@@ -407,96 +323,3 @@ def test_less_output_where_the_input_leaves_room(
 
 def test_output_is_lowered_only_where_the_refusal_says_so() -> None:
     assert lower_output(refusal(actual=188_000, limit=200_000, gap=8_000), 20_000) is None
-
-
-# ----------------------------------------------------------------------------------------------------- for any history
-
-
-@st.composite
-def histories(draw: st.DrawFn) -> list[Message]:
-    """Answers with up to three calls, their results, words of the user; perhaps a summary or a marker ahead."""
-    messages: list[Message] = list(draw(st.sampled_from([[], [SUMMARY], [BOUNDARY, SUMMARY], [retry_marker()]])))
-    messages += [user(draw(st.integers(1, 3_000))) for _ in range(draw(st.integers(0, 2)))]
-    for number in range(draw(st.integers(0, 8))):
-        calls = [f"toolu_{number}_{index}" for index in range(draw(st.integers(0, 3)))]
-        blocks: list[dict[str, Any]] = [{"type": "text", "text": "a" * draw(st.integers(1, 500))}]
-        blocks += [{"type": "tool_use", "id": name, "name": "Read", "input": {"path": "x"}} for name in calls]
-        messages.append(Message(role="assistant", content=blocks, api_message_id=f"msg_{number}"))
-        sizes = st.integers(1, 20_000)
-        results = [{"type": "tool_result", "tool_use_id": name, "content": "r" * draw(sizes)} for name in calls]
-        messages += [Message(role="user", content=results)] if results else []
-        messages += [user(draw(st.integers(1, 2_000)))] if draw(st.booleans()) else []
-    return [Message(**{**_fields(message), "seq": seq}) for seq, message in enumerate(messages, 1)]
-
-
-def _fields(message: Message) -> dict[str, Any]:
-    names = ("role", "content", "api_message_id", "is_meta", "is_compact_summary", "metadata")
-    return {name: getattr(message, name) for name in names}
-
-
-refusals = st.builds(
-    PromptTooLong,
-    unit=st.sampled_from(["tokens", "bytes"]),
-    gap=st.none() | st.integers(-5, 50_000),
-    actual=st.none() | st.integers(0, 60_000),
-    limit=st.none() | st.integers(0, 60_000),
-    lower_bound=st.booleans(),
-)
-rooms = st.sampled_from([ROOM, Room(), Room(fits_tokens=2_000, fixed_tokens=500), SENT])
-
-
-def _ids(messages: tuple[Message, ...] | list[Message], kind: str, key: str) -> set[str]:
-    return {block[key] for message in messages for block in message.blocks() if block["type"] == kind}
-
-
-@given(histories(), refusals, rooms)
-def test_every_cut_keeps_its_promises(messages: list[Message], refused: PromptTooLong, around: Room) -> None:
-    """Kept and dropped are everything, in order; no pair is parted; the newest round stays; the request shrinks."""
-    before = copy.deepcopy(messages)
-    try:
-        found = cut(messages, refused, room=around)
-    except PromptTooLong:
-        return
-    finally:
-        assert messages == before
-    plain = without_marker(messages)
-    kept = [message.seq for message in found.messages if message.seq is not None]
-    gone = [message.seq for message in plain if message.seq is not None and message.seq not in kept]
-    assert kept == sorted(kept)
-    assert len(kept) + found.dropped_messages == len(plain)
-    assert (found.first_seq, found.last_seq) == ((gone[0], gone[-1]) if gone else (None, None))
-    assert not gone or not set(kept) & set(range(gone[0], gone[-1]))
-    assert _ids(found.messages, "tool_use", "id") == _ids(found.messages, "tool_result", "tool_use_id")
-    assert all(message.seq in kept for message in messages if message.is_compact_summary)
-    rounds = grouping.rounds(
-        [message for message in plain if message.role != "system" and not message.is_compact_summary]
-    )
-    assert all(message.seq in kept for one in rounds[-1:] for message in one.messages)
-    assert found.dropped_rounds + found.remaining_rounds == len(rounds)
-    assert next(message.role for message in found.messages if message.role != "system") == "user"
-    measure, fixed = (around.measure_bytes, 0) if refused.unit == "bytes" else (around.measure, around.fixed_tokens)
-    assert found.remaining == fixed + sum(map(measure, found.messages))
-    assert found.remaining < fixed + sum(map(measure, plain))
-
-
-@given(histories(), refusals, rooms)
-def test_a_cut_made_again_is_the_same(messages: list[Message], refused: PromptTooLong, around: Room) -> None:
-    """The pipeline reloads the history for each call and replays the cuts."""
-
-    def outcome() -> truncation.Cut | None:
-        try:
-            return cut(messages, refused, room=around)
-        except PromptTooLong:
-            return None
-
-    assert outcome() == outcome()
-
-
-@given(histories(), st.integers(1, 30_000))
-def test_a_planned_cut_fits_or_is_as_small_as_it_gets(messages: list[Message], fits: int) -> None:
-    try:
-        found = plan_cut(messages, fits, room=ROOM)
-    except PromptTooLong:
-        return
-    if found is not None and found.remaining > fits:
-        assert found.remaining_rounds == 1 or found.dropped_rounds == found.remaining_rounds == 0
