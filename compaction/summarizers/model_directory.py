@@ -1,0 +1,31 @@
+"""What the Models API says about a model, asked once in a while. A failure is remembered for a shorter time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from compaction.summarizers.models import ModelLimits
+
+KNOWN_SECONDS = 3_600.0  # limits of a model change with a release, not within the hour
+UNKNOWN_SECONDS = 60.0  # a platform without a Models API, or one that is down
+MAX_MODELS = 256  # names come from sessions, so their number must be bounded
+
+
+class ModelDirectory:
+    """Answers from memory where it can. `ask` gives a model's limits or None; it must not raise."""
+
+    def __init__(self, ask: Callable[[str], Awaitable[ModelLimits | None]], now: Callable[[], float]) -> None:
+        self._ask = ask
+        self._now = now
+        self._found: dict[str, tuple[float, ModelLimits | None]] = {}
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        """The limits, or None when the provider cannot tell; then the table of `models` has to do."""
+        kept = self._found.get(model)
+        if kept and self._now() < kept[0]:
+            return kept[1]
+        found = await self._ask(model)
+        if len(self._found) >= MAX_MODELS:
+            self._found.pop(next(iter(self._found)))
+        self._found[model] = (self._now() + (KNOWN_SECONDS if found else UNKNOWN_SECONDS), found)
+        return found
