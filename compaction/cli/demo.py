@@ -15,7 +15,7 @@ from rich.text import Text
 from compaction.cli import failures, jobs, output
 from compaction.cli.connection import run
 from compaction.cli.output import JsonOption, number
-from compaction.cli.result_page import api_messages_line, print_summary, result_facts
+from compaction.cli.result_page import api_messages_line, result_facts, summary
 from compaction.cli.sample import write_sample
 from compaction.cli.transfers import import_one
 from compaction.client import Client, Imported, Job, Result
@@ -66,18 +66,14 @@ def _fresh_name() -> str:
 
 
 def _print(imported: Imported, job: Job, result: Result | None) -> None:
-    console = output.console()
     pairs: list[tuple[str, str | Text]] = [
         ("Session", f"{imported['session_id']}  ({number(imported['head_seq'])} messages)"),
         ("Job", Text.assemble(f"{job['id']}  ", jobs.status_text(job))),
     ]
-    console.print()
-    console.print(output.facts([*pairs, *(result_facts(result) if result else [])]))
+    output.show("", output.facts([*pairs, *(result_facts(result) if result else [])]))
     if result is not None:
-        print_summary(console, result)
-        console.print(Text.assemble(("api_messages  ", "bold"), api_messages_line(result)))
-    console.print()
-    console.print(output.facts(_next_steps(job)))
+        output.show(*summary(result), api_messages_line(result))
+    output.show("", output.facts(_next_steps(job)))
 
 
 def _next_steps(job: Job) -> list[tuple[str, str | Text]]:

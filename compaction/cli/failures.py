@@ -47,7 +47,7 @@ def told(error: Exception) -> Told | None:
     """The words for `error`; None for one that nobody foresaw."""
     match error:
         case Refused():
-            return Told(_refusal(error), _CODES.get(error.code, REFUSED))
+            return _refusal(error)
         case TimedOut():
             return Told(f"{error} It goes on; `compactd wait` waits for it.", TIMED_OUT)
         case Unreachable():
@@ -65,6 +65,10 @@ def _file_trouble(error: OSError) -> Told:
     return Told(f"{error.filename or 'A file'} cannot be used: {error.strerror}.", USAGE)
 
 
-def _refusal(error: Refused) -> str:
-    request = f" (request {error.request_id})" if error.request_id else ""
-    return f"{error}{request if error.status >= 500 else ''}"  # noqa: PLR2004 - the server's own failures
+def _refusal(error: Refused) -> Told:
+    words = str(error)
+    if error.code == "unauthorized":
+        words = "The API does not take this key. Set COMPACTD_API_KEY to a valid one, or unset it for the local stack."
+    if error.status >= 500 and error.request_id:  # noqa: PLR2004 - the server's own failures
+        words += f" (request {error.request_id})"
+    return Told(words, _CODES.get(error.code, REFUSED))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -11,12 +12,21 @@ from rich.text import Text
 
 from compaction.cli import failures, output
 from compaction.cli.connection import run
-from compaction.cli.output import JsonOption, number
+from compaction.cli.output import Column, JsonOption, number
 from compaction.cli.progress import line
 from compaction.cli.result_page import print_result
 from compaction.client import Client, Job, TimedOut
 
 STEP_SECONDS = 1  # how often a waiting command looks at the job's progress
+
+
+_COLUMNS = (
+    Column("JOB", whole=True),
+    Column("SESSION"),
+    Column("TRIGGER", whole=True),
+    Column("AGE", whole=True),
+    Column("STATUS"),
+)
 
 
 class Status(StrEnum):
@@ -103,11 +113,12 @@ def jobs(
     if not page["data"]:
         output.say("There are no jobs. `compactd compact SESSION` makes one.")
         return
+    now = datetime.now(UTC)
     lines = [
-        (job["id"], job["session_id"], job["trigger"], _outcome(job), output.moment(job["created_at"]))
+        (job["id"], job["session_id"], job["trigger"], output.age(job["created_at"], now), _short_outcome(job))
         for job in page["data"]
     ]
-    output.console().print(output.rows(("JOB", "SESSION", "TRIGGER", "STATUS", "CREATED (UTC)"), lines))
+    output.show(output.rows(_COLUMNS, lines))
     if page["has_more"]:
         output.say(f"There are more; --limit shows up to 200 (now {limit}).")
 
@@ -161,7 +172,7 @@ def show(job: Job, *, as_json: bool) -> None:
     if job["metadata"]:
         pairs.append(("Metadata", json.dumps(job["metadata"])))
     pairs.append(("Next", _next_step(job)))
-    output.console().print(output.facts(pairs))
+    output.show(output.facts(pairs))
 
 
 def status_text(job: Job) -> Text:
@@ -175,6 +186,15 @@ def _outcome(job: Job) -> str:
         return f"succeeded, nothing compacted ({job['reason']})"
     if job["status"] in {"failed", "retrying"} and job["error"]:
         return f"{job['status']}: {job['error']['code']}. {job['error']['message']}"
+    return job["status"]
+
+
+def _short_outcome(job: Job) -> str:
+    """The outcome in a word or two, for a list."""
+    if job["status"] == "succeeded" and not job["was_compacted"]:
+        return f"skipped: {job['reason']}"
+    if job["status"] == "failed" and job["error"]:
+        return f"failed: {job['error']['code']}"
     return job["status"]
 
 

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from compaction.cli.output import console, safe
+from compaction.cli.output import console, safe, shortened
 from compaction.client import Job
 
 BAR_COLUMNS = 30
-MAX_NAME_CHARS = 40  # of a file or session in the line
+MAX_NAME_CHARS = 30  # of a file or session in the line
 
 
 class Line:
-    """One line of progress: what is being done, a share of 1 where it is known."""
+    """One line of progress: what is being done, how much of it, a share of 1 where it is known."""
 
     def __init__(self, progress: Progress | None, name: str) -> None:
         self._progress = progress
@@ -26,10 +26,11 @@ class Line:
         self._told = ""
         self._started = time.monotonic()
 
-    def move(self, step: str, share: float | None) -> None:
-        """The work is at `step`; `share` of it is done, None when nobody knows."""
+    def move(self, step: str, share: float | None, *, detail: str = "") -> None:
+        """The work is at `step`; `share` of it is done, None when nobody knows. `detail` changes within a step."""
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=share or 0.0, total=None if share is None else 1.0, step=step)
+            total = None if share is None else 1.0
+            self._progress.update(self._task, completed=share or 0.0, total=total, step=f"{step} {detail}".strip())
         elif step != self._told:
             self._told = step
             sys.stderr.write(f"{self._name}: {step}\n")
@@ -43,20 +44,22 @@ class Line:
 
     def show_job(self, job: Job) -> None:
         """Shows how far a job is."""
-        percent = job["progress"].get("percent")
-        step = safe(str(job["progress"].get("step") or job["status"]))
-        if job["status"] == "queued":
-            step = "waiting for a worker"
-        elif job["status"] == "retrying":
-            step = f"attempt {job['attempt']} failed, trying again"
-        self.move(step, percent / 100 if isinstance(percent, int | float) and job["status"] == "running" else None)
+        percent = job["progress"].get("percent") if job["status"] == "running" else None
+        self.move(_step(job), percent / 100 if isinstance(percent, int | float) else None)
+
+
+def _step(job: Job) -> str:
+    if job["status"] == "queued":
+        return "waiting for a worker"
+    if job["status"] == "retrying":
+        return f"attempt {job['attempt']} failed, trying again"
+    return safe(str(job["progress"].get("step") or job["status"]))
 
 
 @contextmanager
 def line(name: str) -> Iterator[Line]:
     """A progress line on standard error."""
-    name = safe(name)
-    name = name if len(name) <= MAX_NAME_CHARS else name[: MAX_NAME_CHARS - 1] + "…"
+    name = shortened(safe(name), MAX_NAME_CHARS)
     if not sys.stderr.isatty():
         yield Line(None, name)
         return
@@ -68,7 +71,12 @@ def line(name: str) -> Iterator[Line]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console(error=True)) as progress:
-        yield Line(progress, name)
+        shown = Line(progress, name)
+        try:
+            yield shown
+        except Exception:
+            shown.move("failed", 0.0)
+            raise
 
 
 def sizes(done_bytes: int, total_bytes: int) -> str:

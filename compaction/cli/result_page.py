@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
@@ -29,11 +30,8 @@ _STRATEGIES = {
 
 def print_result(result: Result) -> None:
     """The whole page."""
-    console = output.console()
     pairs: list[tuple[str, str | Text]] = [("Session", result["session_id"]), ("Job", result["job_id"])]
-    console.print(output.facts([*pairs, *result_facts(result)]))
-    print_summary(console, result)
-    console.print(Text.assemble(("api_messages  ", "bold"), api_messages_line(result)))
+    output.show(output.facts([*pairs, *result_facts(result)]), *summary(result), api_messages_line(result))
 
 
 def result_facts(result: Result) -> list[tuple[str, str | Text]]:
@@ -55,13 +53,13 @@ def result_facts(result: Result) -> list[tuple[str, str | Text]]:
     return lines
 
 
-def print_summary(console: Console, result: Result) -> None:
+def summary(result: Result) -> Iterator[RenderableType]:
     """The summary in full, its section heads in bold."""
-    console.print()
+    yield ""
     for paragraph in summary_text(result).splitlines():
         style = "bold" if _SECTION.match(paragraph) else ""
-        console.print(Padding(Text(safe(paragraph), style=style), (0, 0, 0, 2)))
-    console.print()
+        yield Padding(Text(safe(paragraph), style=style), (0, 0, 0, 2))
+    yield ""
 
 
 def summary_text(result: Result) -> str:
@@ -73,10 +71,10 @@ def summary_text(result: Result) -> str:
     return "(no summary: the history was rewritten in place)"
 
 
-def api_messages_line(result: Result) -> str:
+def api_messages_line(result: Result) -> Text:
     """How many messages are ready to send, and where."""
-    count = len(result["api_messages"])
-    return f"{number(count)} ready to send: GET /v1/sessions/{result['session_id']}/messages?view=api"
+    where = f"ready to send: GET /v1/sessions/{result['session_id']}/messages?view=api"
+    return Text.assemble(("api_messages", "bold"), f"  {number(len(result['api_messages']))} {where}")
 
 
 def bar(tokens: int, of_tokens: int, chars: int = BAR_CHARS) -> str:

@@ -29,7 +29,7 @@ def session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
     if as_json:
         output.print_json(found)
     else:
-        output.console().print(output.facts(_session_facts(found)))
+        output.show(output.facts(_session_facts(found)))
 
 
 def breaker(
@@ -46,7 +46,7 @@ def breaker(
     pairs: list[tuple[str, str | Text]] = [("Session", found["session_id"]), ("Breaker", _breaker(found))]
     if found["state"] != "closed":
         pairs.append(("Next", f"compactd breaker {found['session_id']} --reset"))
-    output.console().print(output.facts(pairs))
+    output.show(output.facts(pairs))
 
 
 def _session_facts(found: Session) -> list[tuple[str, str | Text]]:

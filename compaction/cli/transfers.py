@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,21 @@ import typer
 
 from compaction.cli import failures, output
 from compaction.cli.connection import run
-from compaction.cli.output import JsonOption, number
+from compaction.cli.output import Column, JsonOption, number
 from compaction.cli.progress import line, sizes
 from compaction.client import Client, ClientError, Imported, Unreachable
 
 SUFFIXES = frozenset({".jsonl", ".json"})  # what is taken from a folder; a file that is named is always tried
+
+MAX_NAME_CHARS = 20  # of a file in the table: session ids need the room of an 80-column window
+_COLUMNS = (
+    Column("SESSION", whole=True),
+    Column("MESSAGES", whole=True, right=True),
+    Column("NEW", whole=True, right=True),
+    Column("KNOWN", whole=True, right=True),
+    Column("FILE", whole=True),
+    Column("NOTES"),
+)
 
 PathsArgument = Annotated[
     list[Path], typer.Argument(metavar="PATH…", help="Transcript files, or folders with them.", show_default=False)
@@ -63,7 +74,8 @@ async def import_one(client: Client, path: Path, *, session: str | None = None, 
 
         def on_progress(stage: str, done_bytes: int, total_bytes: int) -> None:
             if stage == "sending":  # a tenth of the line: on one machine it takes far less time than reading
-                shown.move(f"sending {sizes(done_bytes, total_bytes)}", 0.1 * done_bytes / max(total_bytes, 1))
+                share = 0.1 * done_bytes / max(total_bytes, 1)
+                shown.move("sending", share, detail=sizes(done_bytes, total_bytes))
             else:
                 shown.move("reading and storing", 0.1 + 0.9 * done_bytes / max(total_bytes, 1))
 
@@ -99,14 +111,17 @@ def _document(sent: Sent) -> dict[str, Any]:
 def _print(outcomes: Sequence[Sent]) -> None:
     done = [sent for sent in outcomes if sent.imported is not None]
     lines = [_row(sent.path, sent.imported) for sent in done if sent.imported is not None]
-    columns = ("SESSION", "MESSAGES", "NEW", "KNOWN", "FILE", "NOTES")
     if lines:
-        output.console().print(output.rows(columns, lines, right=frozenset({"MESSAGES", "NEW", "KNOWN"})))
+        output.show(output.rows(_COLUMNS, lines))
     for sent in outcomes:
         if sent.told is not None:
-            output.say_problem(f"{sent.path}: {sent.told.words}")
+            output.say_problem(_naming(sent.path, sent.told.words))
     if len(done) == 1 and done[0].imported is not None:
         output.say(f"\nNext: compactd compact {done[0].imported['session_id']} --wait")
+
+
+def _naming(path: Path, words: str) -> str:
+    return words if str(path) in words else f"{path}: {words}"
 
 
 def _row(path: Path, imported: Imported) -> tuple[str, ...]:
@@ -115,7 +130,7 @@ def _row(path: Path, imported: Imported) -> tuple[str, ...]:
         number(imported["head_seq"]),
         number(imported["appended"]),
         number(imported["duplicates"]),
-        path.name,
+        output.shortened(path.name, MAX_NAME_CHARS) if sys.stdout.isatty() else path.name,
         _notes(imported["report"]),
     )
 
