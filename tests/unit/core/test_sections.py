@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.core.sections import TITLES, UP_TO_TITLES, Heading, headings, without_headings
@@ -67,6 +67,7 @@ def test_text_without_headings_stays() -> None:
     assert without_headings("nothing here") == "nothing here"
 
 
+@settings(deadline=None)  # shared machines stall
 @given(st.text())
 def test_taking_the_headings_out_leaves_every_other_character(text: str) -> None:
     titles = sum(heading.end - heading.start for heading in headings(text))

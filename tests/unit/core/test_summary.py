@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.core import sections, summary
@@ -312,6 +312,7 @@ def test_characters_that_no_store_can_hold_are_replaced() -> None:
     assert "\x00" not in text
 
 
+@settings(deadline=None)  # shared machines stall
 @given(st.text(alphabet="<>/ \nsumaryl1.9:x", max_size=200), st.booleans())
 def test_any_reply_is_a_summary_or_a_typed_failure(noise: str, before: bool) -> None:
     """Hostile text never breaks the judge, and an accepted summary is folded and stripped."""
