@@ -20,6 +20,7 @@ Content = str | list[Block]
 
 ROLES = frozenset({"user", "assistant", "system"})
 MAX_UUID_CHARS = 200  # like session ids; Claude Code's are 36
+MAX_NESTING = 400  # levels of objects and arrays; Python's encoders give up near 1,000, real sessions have 7
 BOUNDARY_KIND = "compact_boundary"  # metadata.kind of the marker message where a compaction happened
 _UUID = re.compile(r"[\x21-\x7e]{1,200}")
 
@@ -97,7 +98,7 @@ class Message:
 
     @property
     def in_conversation(self) -> bool:
-        """Whether the message belongs to what the model sees: not a sub-agent's, not half streamed, not a system marker."""
+        """Whether the model sees the message: not a sub-agent's, not half streamed, not a system marker."""
         return self.role != "system" and not self.is_sidechain and not self.partial
 
     def blocks(self) -> list[Block]:
@@ -118,6 +119,8 @@ def message_from(value: Json, *, seq: int | None = None) -> Message:
     """The message in a decoded JSON object. Raises MessageProblem naming the field that is wrong."""
     if not isinstance(value, dict):
         raise MessageProblem("message", "must be an object with role and content")
+    if jsonbytes.nested_deeper_than(value, MAX_NESTING):
+        raise MessageProblem("message", f"is nested deeper than {MAX_NESTING} levels")
     role = value.get("role")
     if role not in ROLES:
         raise MessageProblem("role", "must be user, assistant or system")
@@ -143,7 +146,7 @@ def message_from(value: Json, *, seq: int | None = None) -> Message:
 
 
 def usage_from(value: Json) -> Usage | None:
-    """The API's usage object; missing or null numbers count as 0. Raises MessageProblem on anything that is no count."""
+    """The API's usage object; missing or null numbers count as 0. Raises MessageProblem for what is no count."""
     if value is None:
         return None
     if not isinstance(value, dict):

@@ -1,0 +1,219 @@
+"""One content block made sendable, by the rules of facts/anthropic.md §8 and §9 that need no look at its neighbours.
+
+Copy on write: a block that is fine is returned as the same object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from operator import is_
+
+from compaction.core.block_text import block_text, json_text, media_text
+from compaction.core.characters import clean_value, is_clean
+from compaction.core.fields import (
+    CALLS,
+    CITATION_ANSWER_FIELDS,
+    IN_RESULTS,
+    MEDIA,
+    NOT_NULL,
+    REQUEST_FIELDS,
+    SIGNED,
+    TOOL_NAME,
+    is_server_result,
+    speaker,
+)
+from compaction.core.jsonbytes import Json
+from compaction.core.messages import Block
+
+NO_OUTPUT = "(no output)"  # an error result must say something
+UNKNOWN_TOOL = "unknown_tool"
+
+_TOO_LONG_OR_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def tidy(block: Block, role: str, tally: Counter[str], *, faithful: bool = False) -> Block | None:
+    """The block as a message of `role` can carry it, None when nothing is left of it. Counts each change in `tally`.
+
+    `faithful` keeps signed thinking and cache marks: for a prefix that must stay byte for byte.
+    """
+    if len(block) == 2 and _is_plain_text(block):  # noqa: PLR2004 - type and text: most blocks, nothing to clean
+        return block
+    kind = str(block.get("type"))
+    if kind in SIGNED and not (faithful and role == "assistant" and _is_signed(block)):
+        tally["thinking_blocks_dropped"] += 1
+        return None
+    cleaned = _known_fields(_clean(block, tally, drop_marks=not faithful), kind, tally)
+    if speaker(kind) not in (None, role):
+        return _told(cleaned, tally)
+    step = _STEPS.get(kind)
+    return cleaned if step is None else step(cleaned, role, tally)
+
+
+def text_block(text: str) -> Block:
+    """A block that says `text`."""
+    return {"type": "text", "text": text}
+
+
+def without_marks(block: Block) -> Block:
+    """The block without cache marks, its own and those of the blocks inside it."""
+    return _clean(block, Counter(), drop_marks=True)
+
+
+def _is_plain_text(block: Block) -> bool:
+    text = block.get("text")
+    return (
+        block.get("type") == "text"
+        and isinstance(text, str)
+        and text.isascii()
+        and "\0" not in text
+        and text != ""
+        and not text.isspace()
+    )
+
+
+def _is_signed(block: Block) -> bool:
+    proof = block.get("signature") if block["type"] == "thinking" else block.get("data")
+    return isinstance(proof, str) and proof != ""
+
+
+def _clean(block: Block, tally: Counter[str], *, drop_marks: bool) -> Block:
+    """Characters, numbers and marks; a call's input is the tool's own data, where a key named like a mark is none."""
+    if is_clean(block, drop_marks=drop_marks):
+        return block
+    rest = {key: value for key, value in block.items() if key != "input"}
+    cleaned: Block = clean_value(rest, tally, drop_marks=drop_marks)
+    if "input" in block:
+        cleaned = {**cleaned, "input": clean_value(block["input"], tally)}
+    return block if cleaned == block else cleaned
+
+
+def _known_fields(block: Block, kind: str, tally: Counter[str]) -> Block:
+    fields = REQUEST_FIELDS.get(kind)
+    if fields is None or (block.keys() <= fields and None not in block.values()):
+        return block
+    kept = {key: value for key, value in block.items() if key in fields and not (value is None and key in NOT_NULL)}
+    tally["fields_dropped"] += len(block) - len(kept)
+    return kept if len(kept) < len(block) else block
+
+
+def _told(block: Block, tally: Counter[str]) -> Block | None:
+    """What the block says as text, where it cannot stand as what it is."""
+    text = block_text(block)
+    tally["blocks_turned_to_text"] += 1
+    return text_block(text) if text.strip() else None
+
+
+def _text(block: Block, role: str, tally: Counter[str]) -> Block | None:
+    text = block.get("text")
+    if text is not None and not isinstance(text, str):
+        tally["blocks_turned_to_text"] += 1
+        return text_block(json_text(text))
+    if not text or text.isspace():
+        tally["blank_blocks_dropped"] += 1
+        return None
+    citations = block.get("citations")
+    if citations is None or citations == []:
+        return block
+    kept = [] if role == "user" or not isinstance(citations, list) else _citations(citations)
+    if kept == citations and kept:
+        return block
+    tally["citations_dropped"] += 1
+    rest = {key: value for key, value in block.items() if key != "citations"}
+    return {**rest, "citations": kept} if kept else rest
+
+
+def _citations(citations: list[Json]) -> list[Json]:
+    """The citations without the fields that only answers have."""
+    return [
+        {key: value for key, value in citation.items() if key not in CITATION_ANSWER_FIELDS}
+        for citation in citations
+        if isinstance(citation, dict)
+    ]
+
+
+def _media(block: Block, role: str, tally: Counter[str]) -> Block:
+    del role
+    if isinstance(block.get("source"), dict):
+        return block
+    tally["media_replaced"] += 1
+    return text_block(media_text(block))
+
+
+def _call(block: Block, role: str, tally: Counter[str]) -> Block:
+    del role
+    changes: Block = {}
+    name, inputs, caller = block.get("name"), block.get("input"), block.get("caller")
+    if not isinstance(name, str) or not name.strip():
+        changes["name"] = UNKNOWN_TOOL
+    elif block["type"] == "tool_use" and not TOOL_NAME.fullmatch(name):
+        changes["name"] = _TOO_LONG_OR_ODD.sub("_", name)[:128]
+    if not isinstance(inputs, dict):
+        changes["input"] = {} if inputs is None else {"value": inputs}
+    tally["names_replaced"] += "name" in changes
+    tally["inputs_wrapped"] += "input" in changes
+    if caller is not None and not (isinstance(caller, dict) and isinstance(caller.get("tool_id", ""), str)):
+        tally["fields_dropped"] += 1
+        block = {key: value for key, value in block.items() if key != "caller"}
+    return {**block, **changes} if changes else block
+
+
+def _result(block: Block, role: str, tally: Counter[str]) -> Block:
+    del role
+    error, before = block.get("is_error"), block.get("content")
+    content = _result_content(before, tally)
+    if content is None and error:
+        content = NO_OUTPUT
+    whole = content is not None or "content" not in block
+    if content is before and whole and (error is None or isinstance(error, bool)):
+        return block
+    changed = {key: value for key, value in block.items() if key not in ("content", "is_error")}
+    if content is not None:
+        changed["content"] = content
+    if error is not None:
+        changed["is_error"] = bool(error)
+    tally["results_rewritten"] += 1
+    return changed
+
+
+def _result_content(content: Json, tally: Counter[str]) -> Json:
+    """A result's content as the API takes it: not blank, blocks of the types that results may hold; None when empty."""
+    if content is None or isinstance(content, str):
+        return content if content and not content.isspace() else None
+    items = content if isinstance(content, list) else [content]
+    kept = [block for item in items if (block := _inner(item, tally)) is not None]
+    same = isinstance(content, list) and len(kept) == len(content) and all(map(is_, kept, content))
+    return (content if same else kept) or None
+
+
+def _inner(item: Json, tally: Counter[str]) -> Block | None:
+    """One block inside a tool result."""
+    if not isinstance(item, dict):
+        return tidy(text_block(item if isinstance(item, str) else json_text(item)), "user", tally)
+    kind = item.get("type")
+    if not isinstance(kind, str):
+        text = item.get("text")
+        return tidy(text_block(text if isinstance(text, str) else json_text(item)), "user", tally)
+    if kind in IN_RESULTS or (kind not in REQUEST_FIELDS and not is_server_result(kind)):
+        return tidy(item, "user", tally)
+    return None if kind in SIGNED else _told(item, tally)
+
+
+def _compaction(block: Block, role: str, tally: Counter[str]) -> Block | None:
+    del role
+    content = block.get("content")
+    if isinstance(content, str) and not content.strip():
+        tally["blank_blocks_dropped"] += 1
+        return None
+    return block
+
+
+_Step = Callable[[Block, str, Counter[str]], Block | None]
+_STEPS: dict[str, _Step] = {
+    "text": _text,
+    "tool_result": _result,
+    "compaction": _compaction,
+    **dict.fromkeys(MEDIA, _media),
+    **dict.fromkeys(CALLS, _call),
+}
