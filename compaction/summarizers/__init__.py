@@ -1,0 +1,1 @@
+"""Who makes summaries: a model through its SDK, or the transcript itself."""
