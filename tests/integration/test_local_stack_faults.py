@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from ops.embedded import nobody
 from tests.integration.local_stack import LocalStack, eventually
 
 pytestmark = [
@@ -80,6 +81,7 @@ def test_nothing_outlives_a_killed_supervisor_and_the_next_one_finds_all_data(tm
 
         assert code == 0
         assert second.leftovers() == []
+    nobody.remove_folder(tmp_path / "local" / "postgres" / "data")  # may lie outside of tmp_path
 
 
 def test_the_next_start_waits_for_servers_that_are_just_leaving(tmp_path: Path) -> None:
