@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
+from compaction.core import wire
 from compaction.errors import ProviderError
 from compaction.ports import Progress, SummaryReply, SummaryRequest
 from compaction.summarizers import call_failures
@@ -44,8 +45,7 @@ _BROKEN = (TimeoutError, OSError, httpx2.HTTPError, httpx2.StreamError)  # how a
 
 
 def build_body(request: SummaryRequest) -> tuple[bytes, tuple[str, ...]]:
-    """The body that `core.wire` makes of the request, and the betas it needs."""
-    wire = importlib.import_module("compaction.core.wire")
+    """The body that `core.wire` makes of the request, and the betas it needs. Raises wire.PrefixNotShareable."""
     if request.kind == "shared_prefix":
         return wire.shared_prefix_body(request)
     return wire.fresh_body(request), ()
@@ -55,7 +55,7 @@ class ClaudeSummarizer:
     """Implements ports.Summarizer over the Messages API. One per process; its client belongs to the running loop.
 
     Without `api_key` and `base_url` the SDK finds them where it always does (ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL,
-    profiles). Raises only errors.ProviderError, and asyncio.CancelledError when it is cancelled.
+    profiles). Raises only errors.ProviderError, beside what building the body raises and asyncio.CancelledError.
     """
 
     def __init__(  # noqa: PLR0913 - settings, each with a default
@@ -192,7 +192,7 @@ class ClaudeSummarizer:
     def _new_client(self) -> anthropic.AsyncAnthropic:
         waits = self._deadlines
         timeout = httpx2.Timeout(  # no read timeout: it would arm a timer per chunk, and the watchdog knows better
-            connect=waits.connect_seconds, read=None, write=waits.idle_seconds, pool=waits.first_event_seconds
+            connect=waits.connect_seconds, read=None, write=waits.idle_seconds, pool=waits.start_seconds
         )
         http = self._sdk.DefaultAsyncHttpxClient(
             timeout=timeout,

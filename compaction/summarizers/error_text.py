@@ -21,11 +21,15 @@ MAX_DEPTH = 8  # a string that holds JSON counts as one level; three wrappers ma
 _ECHOES = frozenset(  # where validators and proxies repeat the request; a transcript may quote any error text
     {"input", "inputs", "messages", "prompt", "system", "tools", "request", "request_body", "ctx", "headers", "url"}
 )
-_ESCAPES = (  # what JSON inside text and HTML leave behind; Go writes > as \\u003e
-    (re.compile(r"\\+u003e|&gt;"), ">"),
-    (re.compile(r"\\+u0060"), "`"),
-    (re.compile(r"\\+[nrt]"), " "),
-    (re.compile(r"\\+"), ""),
+_BACKSLASHES = re.compile(r"\\+")  # each wrapper doubles them, so runs are made one before escapes are read
+_ESCAPES = (  # what JSON inside text and HTML leave behind; Go writes > as \u003e
+    ("\\u003e", ">"),
+    ("&gt;", ">"),
+    ("\\u0060", "`"),
+    ("\\n", " "),
+    ("\\r", " "),
+    ("\\t", " "),
+    ("\\", ""),
 )
 _SPACES = re.compile(r"\s+")
 
@@ -39,9 +43,9 @@ def flatten(body: Json | str | bytes | None, text: str | None = None) -> str:
         room -= len(found[-1]) + 3
         if room <= 0:
             break
-    joined = " | ".join(found)
-    for pattern, plain in _ESCAPES:
-        joined = pattern.sub(plain, joined)
+    joined = _BACKSLASHES.sub("\\\\", " | ".join(found))
+    for escape, plain in _ESCAPES:
+        joined = joined.replace(escape, plain)
     return _SPACES.sub(" ", joined).lower()
 
 

@@ -223,7 +223,7 @@ class ReplyReader:
         try:
             self.error_body = jsonbytes.decode(data)
         except ValueError:
-            self.error_body = data
+            self.error_body = data.strip()
 
 
 def _fields(event: bytes) -> tuple[bytes, bytes]:

@@ -17,10 +17,15 @@ class Deadlines:
     """How long a call may take. All in seconds."""
 
     total_seconds: float = 600.0  # the SDK's own default for a whole call
-    first_event_seconds: float = 180.0  # a prompt of a million tokens is read for minutes before the first event
     idle_seconds: float = 90.0  # between two events; the API pings every few seconds
+    first_event_seconds: float | None = None  # None: twice idle_seconds; a million tokens are read for minutes
     connect_seconds: float = 10.0  # DNS, TCP and TLS; the SDK allows 5, too little behind a busy proxy
     ending_seconds: float = 1.0  # after the final event, for the end of the HTTP body: the connection is used again
+
+    @property
+    def start_seconds(self) -> float:
+        """How long the first event may take."""
+        return 2 * self.idle_seconds if self.first_event_seconds is None else self.first_event_seconds
 
 
 class Watchdog:
@@ -31,7 +36,7 @@ class Watchdog:
         self._deadlines = deadlines
         self._loop = asyncio.get_running_loop()
         self._end = self._loop.time() + deadlines.total_seconds
-        self._allowed = deadlines.first_event_seconds
+        self._allowed = deadlines.start_seconds
         self._alive = self._loop.time()
         self._scope = asyncio.timeout(None)
         self._timer: asyncio.TimerHandle | None = None
