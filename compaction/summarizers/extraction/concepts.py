@@ -14,13 +14,39 @@ from compaction.summarizers.extraction.prior import Prior
 from compaction.summarizers.extraction.timeline import Timeline
 
 _SUFFIXES = {
-    "Python": "py pyi ipynb", "TypeScript": "ts mts", "React": "tsx jsx", "JavaScript": "js mjs cjs", "Go": "go",
-    "Rust": "rs", "Java": "java", "Kotlin": "kt kts", "Ruby": "rb", "PHP": "php", "C": "c h", "C++": "cpp cc cxx hpp",
-    "C#": "cs", "Swift": "swift", "Scala": "scala", "Elixir": "ex exs", "SQL": "sql", "shell": "sh bash zsh",
-    "HTML": "html", "CSS": "css scss", "Vue": "vue", "Svelte": "svelte", "TOML": "toml", "YAML": "yaml yml",
-    "JSON": "json jsonl", "Markdown": "md", "Terraform": "tf", "Protocol Buffers": "proto", "Lua": "lua",
-    "Dart": "dart", "Haskell": "hs", "Zig": "zig",
-}  # fmt: skip
+    "Python": "py pyi ipynb",
+    "TypeScript": "ts mts",
+    "React": "tsx jsx",
+    "JavaScript": "js mjs cjs",
+    "Go": "go",
+    "Rust": "rs",
+    "Java": "java",
+    "Kotlin": "kt kts",
+    "Ruby": "rb",
+    "PHP": "php",
+    "C": "c h",
+    "C++": "cpp cc cxx hpp",
+    "C#": "cs",
+    "Swift": "swift",
+    "Scala": "scala",
+    "Elixir": "ex exs",
+    "SQL": "sql",
+    "shell": "sh bash zsh",
+    "HTML": "html",
+    "CSS": "css scss",
+    "Vue": "vue",
+    "Svelte": "svelte",
+    "TOML": "toml",
+    "YAML": "yaml yml",
+    "JSON": "json jsonl",
+    "Markdown": "md",
+    "Terraform": "tf",
+    "Protocol Buffers": "proto",
+    "Lua": "lua",
+    "Dart": "dart",
+    "Haskell": "hs",
+    "Zig": "zig",
+}
 _LANGUAGES = {suffix: name for name, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 _IMPORT = re.compile(
     r"^\s{0,8}(?:from\s+([A-Za-z_]\w*)[\w.]*\s+import\b|import\s+([A-Za-z_]\w*)"
