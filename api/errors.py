@@ -150,10 +150,11 @@ def _fields(errors: Iterable[Mapping[str, Any]], *, skip: int) -> Iterable[tuple
 def _path(location: Iterable[int | str]) -> str:
     path = ""
     for part in location:
-        path += f"[{part}]" if isinstance(part, int) else f".{_printable(part)}"
+        path += f"[{part}]" if isinstance(part, int) else f".{printable(part)}"
     return path.removeprefix(".") or "body"
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
+    """A name that the caller made up, as an answer may repeat it: short, and without anything that steers a terminal."""
     text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
     return text if len(text) <= MAX_NAME_CHARS else text[:MAX_NAME_CHARS] + "…"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from api.bodies import shaped
-from api.errors import Malformed
+from api.errors import Malformed, printable
 from api.schemas.messages import AppendOptions
 from compaction.core import jsonbytes
+from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, MessageProblem, decode_message
 from compaction.errors import InvalidRequest
 from compaction.store.sessions import NewMessage
@@ -30,10 +31,10 @@ def append_batch(body: bytes) -> Batch:
     fields = object_fields(body)
     unknown = sorted(set(fields) - _APPEND_FIELDS)
     if unknown:
-        raise _wrong(*((name, "unknown field") for name in unknown))
+        raise _wrong(*((printable(name), "unknown field") for name in unknown))
     if "messages" not in fields:
         raise _wrong(("messages", "is missing; send a list of messages"))
-    options = {name: jsonbytes.decode(raw) for name, raw in fields.items() if name != "messages"}
+    options = decoded({name: raw for name, raw in fields.items() if name != "messages"})
     expected_seq = shaped(AppendOptions, options).expected_seq
     return Batch(tuple(new_messages(_elements(fields["messages"]))), expected_seq)
 
@@ -42,11 +43,17 @@ def object_fields(body: bytes) -> dict[str, bytes]:
     """The members of the JSON object in `body`, as the bytes they stand as. Raises Malformed or InvalidRequest."""
     try:
         return jsonbytes.members(body)
+    except ValueError:
+        decoded({"body": body})  # says what is wrong with the JSON, if it is that
+    raise InvalidRequest("The body must be a JSON object.")
+
+
+def decoded(fields: Mapping[str, bytes]) -> dict[str, Json]:
+    """The values of `fields`. Raises Malformed."""
+    try:
+        return {name: jsonbytes.decode(raw) for name, raw in fields.items()}
     except ValueError as error:
-        problem = str(error)
-    if body.lstrip(b" \t\r\n")[:1] not in {b"{", b""}:
-        raise InvalidRequest("The body must be a JSON object.")
-    raise Malformed(f"The body is not JSON: {problem}.")
+        raise Malformed(f"The body is not JSON: {error}.") from None
 
 
 def new_messages(

@@ -32,6 +32,7 @@ _EXAMPLE = {
     "expected_seq": 0,
 }
 
+
 @router.post(
     "/v1/sessions/{session_id}/messages",
     summary="Append messages",

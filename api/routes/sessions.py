@@ -9,12 +9,11 @@ from api import bodies, openapi
 from api.answers import fresh_answer, json_answer
 from api.auth import Reader, SessionWriter
 from api.found import NO_SESSION, found
-from api.intake import object_fields
+from api.intake import decoded, object_fields
 from api.schemas.fields import SessionPath
 from api.schemas.sessions import Session, SessionRequest
 from api.services import services
 from api.session_view import session_view
-from compaction.core import jsonbytes
 from compaction.errors import InvalidRequest
 from compaction.store import breakers, sessions
 
@@ -83,5 +82,5 @@ async def get_session(request: Request, caller: Reader, session_id: SessionPath)
 
 def _decoded(body: bytes) -> tuple[SessionRequest, dict[str, bytes]]:
     raws = object_fields(body)
-    wanted = bodies.shaped(SessionRequest, {name: jsonbytes.decode(raw) for name, raw in raws.items()})
+    wanted = bodies.shaped(SessionRequest, decoded(raws))
     return wanted, {name: raws[name] for name in PARAMETERS if name in raws}

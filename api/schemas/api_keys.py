@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from api.schemas.fields import Answer, Name, Request
 
 Scope = Literal["sessions:write", "jobs:write", "read", "ops", "admin"]
+
+
+def _ahead(moment: datetime) -> datetime:
+    if moment <= datetime.now(UTC):
+        raise ValueError("must be in the future")
+    return moment
+
+
+FutureDatetime = Annotated[AwareDatetime, AfterValidator(_ahead)]
 
 
 class ApiKeyRequest(Request):
@@ -17,7 +26,7 @@ class ApiKeyRequest(Request):
 
     tenant: Name
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=10)]
-    expires_at: AwareDatetime | None = None
+    expires_at: FutureDatetime | None = None
 
 
 class ApiKey(Answer):

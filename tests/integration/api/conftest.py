@@ -1,7 +1,11 @@
-"""An application on a real database, spoken to over ASGI, with a doorbell that only remembers."""
+"""An application on a real database, spoken to over ASGI, with a doorbell that only remembers.
+
+The tests of one module share the application; each has a tenant of its own, so none sees another's sessions and jobs.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,8 +16,11 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from compaction.settings import Settings, settings_from
+from compaction.store.tenants import SCOPES
+from ops.embedded import Valkey
 
 KEY = "ck_bootstr1_" + "a" * 43
+_numbers = itertools.count(1)
 
 
 @dataclass
@@ -28,25 +35,27 @@ class RememberingDoorbell:
         return self.answers
 
 
-@pytest.fixture
-def settings(database_url: str, redis_url: str) -> Settings:
+@pytest.fixture(scope="module")
+def settings(module_database_url: str, valkey: Valkey) -> Settings:
     return settings_from(
         {
-            "COMPACTD_DATABASE_URL": database_url,
-            "COMPACTD_REDIS_URL": redis_url,
+            "COMPACTD_DATABASE_URL": module_database_url,
+            "COMPACTD_REDIS_URL": valkey.url(),
             "COMPACTD_BOOTSTRAP_API_KEY": KEY,
             "COMPACTD_KEY_PEPPER": "pepper",
             "COMPACTD_DATABASE_POOL": "5",
+            "COMPACTD_MAX_BODY_BYTES": str(4 * 2**20),
+            "COMPACTD_MAX_IMPORT_BYTES": str(8 * 2**20),
         }
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def doorbell() -> RememberingDoorbell:
     return RememberingDoorbell()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def app(settings: Settings, doorbell: RememberingDoorbell) -> AsyncIterator[FastAPI]:
     application = create_app(settings, doorbell=doorbell)
     async with application.router.lifespan_context(application):
@@ -54,7 +63,7 @@ async def app(settings: Settings, doorbell: RememberingDoorbell) -> AsyncIterato
 
 
 @asynccontextmanager
-async def speaking_to(app: FastAPI, key: str | None = KEY) -> AsyncIterator[httpx2.AsyncClient]:
+async def speaking_to(app: FastAPI, key: str | None) -> AsyncIterator[httpx2.AsyncClient]:
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://api", headers=headers) as client:
@@ -62,8 +71,18 @@ async def speaking_to(app: FastAPI, key: str | None = KEY) -> AsyncIterator[http
 
 
 @pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
-    async with speaking_to(app) as speaking:
+async def admin(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
+    """The operator with the bootstrap key."""
+    async with speaking_to(app, KEY) as speaking:
+        yield speaking
+
+
+@pytest.fixture
+async def client(app: FastAPI, admin: httpx2.AsyncClient) -> AsyncIterator[httpx2.AsyncClient]:
+    """A producer whose tenant is this test's alone."""
+    wanted = {"tenant": f"tenant-{next(_numbers)}", "scopes": list(SCOPES)}
+    key = (await admin.post("/v1/api-keys", json=wanted)).json()["key"]
+    async with speaking_to(app, key) as speaking:
         yield speaking
 
 

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+OPEN = {"/healthz", "/readyz"}  # no key is asked for
+
+
+@pytest.fixture
+async def document(stranger: httpx2.AsyncClient) -> dict[str, Any]:
+    answer = await stranger.get("/openapi.json")
+    assert answer.status_code == 200
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(path, method, operation) for path, item in document["paths"].items() for method, operation in item.items()]
+
+
+async def test_the_document_is_openapi_3_1_and_lists_every_call(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1")
+    assert {(path, method) for path, method, _ in operations(document)} >= {
+        ("/v1/sessions/{session_id}", "put"),
+        ("/v1/sessions/{session_id}", "get"),
+        ("/v1/sessions/{session_id}/messages", "post"),
+        ("/v1/sessions/{session_id}/messages", "get"),
+        ("/v1/sessions/import", "post"),
+        ("/v1/sessions/{session_id}/state/{kind}/{key}", "put"),
+        ("/v1/compactions", "post"),
+        ("/v1/compactions", "get"),
+        ("/v1/compactions/{job_id}", "get"),
+        ("/v1/compactions/{job_id}/result", "get"),
+        ("/v1/compactions/{job_id}/events", "get"),
+        ("/v1/compactions/{job_id}/cancel", "post"),
+        ("/v1/compactions/{job_id}/retry", "post"),
+        ("/v1/sessions/{session_id}/breaker", "get"),
+        ("/v1/sessions/{session_id}/breaker/reset", "post"),
+        ("/v1/breakers", "get"),
+        ("/v1/api-keys", "post"),
+    }
+
+
+async def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    def references(value: object) -> list[str]:
+        if isinstance(value, dict):
+            here = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+            return here + [found for item in value.values() for found in references(item)]
+        return [found for item in value for found in references(item)] if isinstance(value, list) else []
+
+    known = document["components"]["schemas"]
+    for reference in references(document):
+        assert reference.removeprefix("#/components/schemas/") in known, reference
+
+
+async def test_every_call_says_what_it_answers_and_what_it_refuses(document: dict[str, Any]) -> None:
+    for path, method, operation in operations(document):
+        if path in OPEN:
+            continue
+        assert operation["security"], path
+        assert operation["summary"], path
+        responses = operation["responses"]
+        assert {"401", "403", "422", "503"} <= set(responses), (path, method)
+        for status, response in responses.items():
+            if status.startswith(("4", "5")):
+                assert list(response["content"]) == ["application/problem+json"], (path, status)
+
+
+async def test_every_json_body_has_an_example(document: dict[str, Any]) -> None:
+    bodies = [
+        operation["requestBody"]["content"] for _, _, operation in operations(document) if "requestBody" in operation
+    ]
+    examples = [content["application/json"].get("example") for content in bodies if "application/json" in content]
+    assert len(examples) >= 4
+    assert all(examples)

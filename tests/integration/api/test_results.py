@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from tests.integration.api import stage
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def job_id(client: httpx2.AsyncClient) -> str:
+    await client.put("/v1/sessions/s1", json={"model": "claude-haiku-4-5"})
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    await client.post("/v1/sessions/s1/messages", json={"messages": turns})
+    job_id: str = (await client.post("/v1/compactions", json={"session_id": "s1"})).json()["id"]
+    return job_id
+
+
+async def test_a_result_holds_the_messages_in_their_one_order(
+    app: FastAPI, client: httpx2.AsyncClient, job_id: str
+) -> None:
+    await stage.succeed(app, job_id)
+    result = (await client.get(f"/v1/compactions/{job_id}/result")).json()
+    assert set(result) == {  # DESIGN §5
+        "job_id",
+        "session_id",
+        "strategy",
+        "boundary",
+        "messages",
+        "api_messages",
+        "pre_tokens",
+        "post_tokens",
+        "usage",
+        "cost_usd",
+        "ptl_attempts",
+        "dropped",
+        "context_management",
+        "covers_through_seq",
+        "prefix_hash",
+        "degraded",
+        "hook_results",
+        "attachments",
+        "created_at",
+    }
+    assert [message["uuid"] for message in result["messages"]] == ["b-1", "s-1", "k-1", "a-1"]
+    assert result["boundary"] == result["messages"][0]
+    assert result["boundary"]["metadata"]["kind"] == "compact_boundary"
+    assert [message["uuid"] for message in result["attachments"]] == ["a-1"]
+    assert result["api_messages"][0]["role"] == "user"
+    assert all(set(message) == {"role", "content"} for message in result["api_messages"])
+    assert (result["pre_tokens"], result["post_tokens"], result["covers_through_seq"]) == (1_000, 100, 2)
+    assert result["usage"]["input_tokens"] == 900
+    assert result["dropped"] == {"rounds": 0, "messages": 0, "tokens": 0}
+    assert (result["job_id"], result["session_id"]) == (job_id, "s1")
+
+
+async def test_no_result_yet_says_that_the_job_runs(app: FastAPI, client: httpx2.AsyncClient, job_id: str) -> None:
+    answer = await client.get(f"/v1/compactions/{job_id}/result")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert "queued" in answer.json()["detail"]
+    await stage.claimed(app, job_id)
+    assert "running" in (await client.get(f"/v1/compactions/{job_id}/result")).json()["detail"]
+
+
+async def test_a_skipped_job_has_no_result_and_says_why(app: FastAPI, client: httpx2.AsyncClient, job_id: str) -> None:
+    await stage.skip(app, job_id, "below_threshold")
+    answer = await client.get(f"/v1/compactions/{job_id}/result")
+    assert answer.status_code == 404
+    assert "below_threshold" in answer.json()["detail"]
+
+
+async def test_a_failed_or_cancelled_job_has_no_result_and_says_why(
+    app: FastAPI, client: httpx2.AsyncClient, job_id: str
+) -> None:
+    await stage.fail(app, job_id, "refusal")
+    assert "refusal" in (await client.get(f"/v1/compactions/{job_id}/result")).json()["detail"]
+    other = (await client.post("/v1/compactions", json={"session_id": "s1"})).json()["id"]
+    await client.post(f"/v1/compactions/{other}/cancel")
+    assert "cancelled" in (await client.get(f"/v1/compactions/{other}/result")).json()["detail"]
+
+
+async def test_the_timeline_of_a_job_is_read_in_pages(app: FastAPI, client: httpx2.AsyncClient, job_id: str) -> None:
+    await stage.succeed(app, job_id)
+    path = f"/v1/compactions/{job_id}/events"
+    everything = (await client.get(path)).json()
+    types = [event["type"] for event in everything["data"]]
+    assert "tengu_compact" in types
+    seen, cursor = [], None
+    while True:
+        page = (await client.get(path, params={"limit": 1, **({"cursor": cursor} if cursor else {})})).json()
+        seen += [event["type"] for event in page["data"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == types
