@@ -96,7 +96,7 @@ def _imports(timeline: Timeline) -> list[str]:
         if call.changes_files:
             matches = _IMPORT.finditer(call.new_text, 0, SCANNED_EDIT_CHARS)
             found.extend(next(group for group in match.groups() if group) for match in matches)
-    return [line(name, MAX_NAME_CHARS) for name in _most(found)]
+    return [line(name, MAX_NAME_CHARS) for name in _most(name for name in found if not name.startswith("__"))]
 
 
 def _programs(timeline: Timeline) -> list[str]:
