@@ -155,6 +155,6 @@ def _path(location: Iterable[int | str]) -> str:
 
 
 def printable(name: str) -> str:
-    """A name that the caller made up, as an answer may repeat it: short, and without anything that steers a terminal."""
+    """A name that the caller made up, as an answer may repeat it: short, and nothing that steers a terminal."""
     text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
     return text if len(text) <= MAX_NAME_CHARS else text[:MAX_NAME_CHARS] + "…"

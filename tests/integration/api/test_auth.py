@@ -34,7 +34,7 @@ CALLS = {  # one call per scope that is allowed with this scope alone
     ],
 )
 async def test_a_call_without_a_valid_key_is_unauthorized(stranger: httpx2.AsyncClient, header: str | None) -> None:
-    headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+    headers = {} if header is None else {b"Authorization": header.encode("latin-1")}
     answer = await stranger.get("/v1/compactions", headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
     assert answer.headers["WWW-Authenticate"] == "Bearer"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import httpx2
 import pytest
@@ -21,7 +22,7 @@ async def session(client: httpx2.AsyncClient) -> str:
     return "/v1/sessions/s1/messages"
 
 
-async def append(client: httpx2.AsyncClient, path: str, *messages: dict[str, object]) -> httpx2.Response:
+async def append(client: httpx2.AsyncClient, path: str, *messages: Mapping[str, object]) -> httpx2.Response:
     return await client.post(path, json={"messages": messages})
 
 
@@ -194,7 +195,7 @@ async def test_messages_of_an_unknown_session_are_refused(client: httpx2.AsyncCl
 async def test_wrong_parameters_are_named(client: httpx2.AsyncClient, session: str, query: str) -> None:
     answer = await client.get(f"{session}?{query}")
     assert answer.status_code == 422, answer.text
-    assert answer.json()["errors"][0]["path"] == query.split("=")[0]
+    assert answer.json()["errors"][0]["path"] == query.split("=", maxsplit=1)[0]
 
 
 async def test_a_problem_never_repeats_what_was_sent(client: httpx2.AsyncClient, session: str) -> None:
