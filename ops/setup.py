@@ -48,8 +48,8 @@ def fingerprint() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor} {digest}\n"
 
 
-def run(command: list[str], *, env: dict[str, str] | None = None) -> bool:
-    """True if the command ended well; otherwise the end of its output is shown."""
+def run(command: list[str], *, env: dict[str, str] | None = None, loud: bool = True) -> bool:
+    """True if the command ended well; otherwise, if `loud`, the end of its output is shown."""
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -60,7 +60,7 @@ def run(command: list[str], *, env: dict[str, str] | None = None) -> bool:
         text=True,
         check=False,
     )
-    if done.returncode:
+    if done.returncode and loud:
         print("\n".join(done.stdout.splitlines()[-ERROR_TAIL_LINES:]), file=sys.stderr)
     return done.returncode == 0
 
@@ -68,8 +68,11 @@ def run(command: list[str], *, env: dict[str, str] | None = None) -> bool:
 def install_with_uv(uv: str) -> bool:
     """Installs by uv, which is many times faster; False where it does not work (it ignores pip's configuration)."""
     env = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
-    made = is_usable() or run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(VENV)], env=env)
-    return made and run([uv, "pip", "install", "--quiet", "--require-hashes", "-r", str(LOCK)], env=env)
+    made = is_usable() or run([uv, "venv", "--clear", "--python", sys.executable, str(VENV)], env=env, loud=False)
+    if made and run([uv, "pip", "install", "--require-hashes", "-r", str(LOCK)], env=env, loud=False):
+        return True
+    print("uv could not install the packages; trying pip ...", flush=True)
+    return False
 
 
 def is_usable(*, pip: bool = False) -> bool:
@@ -134,7 +137,10 @@ def main() -> int:
                 install()
                 print(f"Set-up done in {time.monotonic() - started:.0f} s.", flush=True)
             link_project()
-        except (SetupError, OSError) as problem:
+        except KeyboardInterrupt:
+            print("Set-up interrupted; the next make goes on.", file=sys.stderr)
+            return 130
+        except (SetupError, OSError, subprocess.CalledProcessError) as problem:
             print(f"Set-up failed: {problem}", file=sys.stderr)
             return 1
         READY.write_text(fingerprint())
