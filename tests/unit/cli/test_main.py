@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from compaction.cli.main import app
+
+COMMANDS = ("demo", "import", "compact", "status", "wait", "result", "jobs", "retry", "cancel", "session", "breaker")
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No stack can be found."""
+    monkeypatch.delenv("COMPACTD_URL", raising=False)
+    monkeypatch.delenv("COMPACTD_API_KEY", raising=False)
+    monkeypatch.setenv("COMPACTD_LOCAL_DIR", str(tmp_path))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_json(command: str) -> None:
+    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "120"})
+    assert shown.exit_code == 0
+    assert "--json" in shown.output
+
+
+def test_the_version_is_told() -> None:
+    assert CliRunner().invoke(app, ["--version"]).output.startswith("compactd ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compact"],
+        ["compact", "s1", "--up-to", "a", "--from", "b"],
+        ["jobs", "--limit", "-1"],
+        ["jobs", "--status", "lost"],
+        ["wait", "j", "--timeout", "-1"],
+        ["explode"],
+        ["import"],
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str], nowhere: None) -> None:
+    assert CliRunner().invoke(app, arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["jobs", "demo"])
+def test_without_a_stack_the_command_ends_with_3_and_says_what_to_do(command: str, nowhere: None) -> None:
+    done = CliRunner().invoke(app, [command])
+    assert done.exit_code == 3
+    assert "make up" in done.output
+    assert "Traceback" not in done.output
+
+
+def test_nobody_at_the_address_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPACTD_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("COMPACTD_API_KEY", "ck_x")
+    done = CliRunner().invoke(app, ["status", "some-job"])
+    assert done.exit_code == 3
+    assert "Nobody answers at http://127.0.0.1:1" in done.output
