@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import anthropic
 
 NAME = "claude"
+PUBLIC_URL = "https://api.anthropic.com"  # the SDK's own default
 MAX_CONNECTIONS = 1_000  # the SDK's own limit; one connection per call in flight
 MAX_IDLE_CONNECTIONS = 100  # the SDK's own limit
 MODELS_API_SECONDS = 10.0  # a look-up that is not there in time is answered from the table
@@ -54,14 +56,15 @@ def build_body(request: SummaryRequest) -> tuple[bytes, tuple[str, ...]]:
 class ClaudeSummarizer:
     """Implements ports.Summarizer over the Messages API. One per process; its client belongs to the running loop.
 
-    Without `api_key` and `base_url` the SDK finds them where it always does (ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL,
-    profiles). Raises only errors.ProviderError, beside what building the body raises and asyncio.CancelledError.
+    What is not given the SDK finds where it always does (ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, profiles). Raises only
+    errors.ProviderError, beside what building the body raises and asyncio.CancelledError.
     """
 
     def __init__(  # noqa: PLR0913 - settings, each with a default
         self,
         *,
         api_key: str | None = None,
+        auth_token: str | None = None,
         base_url: str | None = None,
         deadlines: Deadlines | None = None,
         max_reply_bytes: int = MAX_TEXT_BYTES,
@@ -70,8 +73,9 @@ class ClaudeSummarizer:
     ) -> None:
         self._sdk: Any = importlib.import_module("anthropic")  # 2 s and 70 MB: only who calls a model pays
         _silence_logs()
-        self._api_key = api_key
-        self._base_url = base_url
+        self._api_key = api_key or None  # compose files hand out empty strings for what is not set
+        self._auth_token = auth_token or None
+        self._base_url = base_url or _address_for_an_empty_one()
         self._deadlines = deadlines or Deadlines()
         self._max_reply_bytes = max_reply_bytes
         self._max_connections = max_connections
@@ -202,6 +206,7 @@ class ClaudeSummarizer:
         )
         client: anthropic.AsyncAnthropic = self._sdk.AsyncAnthropic(
             api_key=self._api_key,
+            auth_token=None if self._api_key else self._auth_token,
             base_url=self._base_url,
             timeout=timeout,
             max_retries=0,
@@ -220,6 +225,11 @@ class ClaudeSummarizer:
         if not isinstance(window, int) or not isinstance(output, int) or window <= 0 or output <= 0:
             return None
         return ModelLimits(window, output, source="api")
+
+
+def _address_for_an_empty_one() -> str | None:
+    """The API's own address when ANTHROPIC_BASE_URL is set to nothing, which the SDK would take for an address."""
+    return PUBLIC_URL if os.environ.get("ANTHROPIC_BASE_URL") == "" else None
 
 
 def _silence_logs() -> None:

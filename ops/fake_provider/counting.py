@@ -27,8 +27,8 @@ def tokens_in_text(text: str) -> int:
 def tokens_in(*values: Json) -> int:
     """Tokens of every string value in `values`, however deep; base64 sources count as one medium each."""
     wide = plain = media = 0
-    for text in strings(*values):
-        if text is None:
+    for text, is_medium in strings(*values):
+        if is_medium:
             media += 1
             continue
         found = 0 if text.isascii() else len(_WIDE.findall(text))
@@ -37,18 +37,18 @@ def tokens_in(*values: Json) -> int:
     return wide + media * MEDIA_TOKENS + -(-plain // CHARS_PER_TOKEN)
 
 
-def strings(*values: Json) -> Iterator[str | None]:
-    """Every string value, and None for each base64 source. Without recursion: nesting may be deep."""
+def strings(*values: Json) -> Iterator[tuple[str, bool]]:
+    """Every string value, and whether it is a base64 source. Without recursion: nesting may be deep."""
     waiting = list(values)
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
-            yield value
+            yield value, False
         elif isinstance(value, list):
             waiting.extend(value)
         elif isinstance(value, dict):
             if value.get("type") == "base64" and isinstance(value.get("data"), str):
-                yield None
+                yield value["data"], True
             else:
                 waiting.extend(value.values())
 

@@ -34,7 +34,7 @@ class Prompt:
     @property
     def longest_string(self) -> int:
         """Characters."""
-        return max((len(text) for text in strings(*self._said) if text is not None), default=0)
+        return max((len(text) for text, _ in strings(*self._said)), default=0)
 
     def blocks(self, kinds: tuple[str, ...]) -> int:
         """How many blocks of these types it holds."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -29,6 +29,20 @@ class Heard:
 
     def characters(self, count: int) -> None:
         self.counts.append(count)
+
+
+class Marked(bytes):
+    """Bytes that tell when they go."""
+
+    marks: list[bool]
+
+    def __new__(cls, data: bytes, marks: list[bool]) -> Self:
+        made = super().__new__(cls, data)
+        made.marks = marks
+        return made
+
+    def __del__(self) -> None:
+        self.marks.append(True)
 
 
 def plain_body(request: SummaryRequest) -> tuple[bytes, tuple[str, ...]]:

@@ -77,6 +77,21 @@ async def test_key_and_address_come_from_the_environment_when_nobody_gives_them(
     await summarizer.aclose()
 
 
+def test_an_empty_address_in_the_environment_means_the_public_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "")
+    assert ClaudeSummarizer(api_key=KEY)._base_url == "https://api.anthropic.com"
+    assert ClaudeSummarizer(api_key=KEY, base_url="http://gateway")._base_url == "http://gateway"
+    monkeypatch.delenv("ANTHROPIC_BASE_URL")
+    assert ClaudeSummarizer(api_key=KEY)._base_url is None
+
+
+async def test_a_token_serves_where_there_is_no_key(
+    make: MakeSummarizer, fake: FakeProvider, asked: SummaryRequest
+) -> None:
+    fake.play({"api_key": "token-1"})
+    assert (await make(api_key="", auth_token="token-1").summarize(asked, Heard())).stop_reason == "end_turn"
+
+
 async def test_the_default_body_is_the_one_of_core_wire(fake: FakeProvider, asked: SummaryRequest) -> None:
     summarizer = ClaudeSummarizer(api_key=KEY, base_url=fake.url)
     await summarizer.summarize(asked, Heard())

@@ -9,7 +9,7 @@ import pickle
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -19,7 +19,7 @@ from compaction.ports import SummaryRequest
 from compaction.summarizers.claude import ClaudeSummarizer
 from compaction.summarizers.watchdog import Deadlines
 from ops.fake_provider import FakeProvider
-from tests.unit.summarizers.stage import KEY, SECRET, Heard, MakeSummarizer, failed, plain_body, raw_server
+from tests.unit.summarizers.stage import KEY, SECRET, Heard, MakeSummarizer, Marked, failed, plain_body, raw_server
 
 pytestmark = pytest.mark.anyio
 QUICK = Deadlines(total_seconds=30, idle_seconds=0.2, first_event_seconds=0.2)
@@ -55,7 +55,7 @@ STEPS = [  # step, class, whether the job tries again
     ({"raw": "{half", "content_type": "application/json"}, errors.ApiError, True),
     ({"raw": '{"error": {"type": "overloaded_error"}}', "content_type": "application/json"}, errors.Overloaded, True),
     ({"raw": "data: {half\n\n", "content_type": "text/event-stream"}, errors.ApiError, True),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("step", "kind", "again"), STEPS)
@@ -245,20 +245,6 @@ async def test_neither_logs_nor_errors_hold_the_transcript_or_the_key(
     told += caplog.text + repr([vars(record) for record in caplog.records])
     assert SECRET not in told
     assert KEY not in told
-
-
-class Marked(bytes):
-    """Bytes that tell when they go."""
-
-    marks: list[bool]
-
-    def __new__(cls, data: bytes, marks: list[bool]) -> Self:
-        made = super().__new__(cls, data)
-        made.marks = marks
-        return made
-
-    def __del__(self) -> None:
-        self.marks.append(True)
 
 
 class MarkedList(list[Message]):

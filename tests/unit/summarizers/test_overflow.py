@@ -103,7 +103,7 @@ WORDED = [
     (400, "", "unknown"),
     (400, anthropic("messages.2: something else is wrong"), "unknown"),
     (529, anthropic("Overloaded", "overloaded_error"), "unknown"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("status", "body", "category"), WORDED)

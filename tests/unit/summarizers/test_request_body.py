@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
-from typing import Self
 
 import pytest
 
 from compaction.summarizers.request_body import PIECE_BYTES, Upload, counting, streaming
+from tests.unit.summarizers.stage import Marked
 
 BODY = b'{"model":"m","max_tokens":5,"stream":false,"messages":[{"role":"user","content":"a, {\\"b\\": 1}"}]}'
 
@@ -59,17 +59,3 @@ async def test_nothing_holds_the_body_once_it_is_sent() -> None:
     gc.collect()
     assert marks == [True]
     assert upload.size == 10
-
-
-class Marked(bytes):
-    """Bytes that tell when they go."""
-
-    def __new__(cls, data: bytes, marks: list[bool]) -> Self:
-        made = super().__new__(cls, data)
-        made.marks = marks
-        return made
-
-    marks: list[bool]
-
-    def __del__(self) -> None:
-        self.marks.append(True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compaction.core import jsonbytes
 from ops.fake_provider.script import Script, ScriptProblem, good_summary_text, script_from
 
 
@@ -53,3 +56,19 @@ def test_the_good_summary_has_nine_sections_and_its_marks_in_their_places() -> N
 def test_a_step_that_only_waits_is_silence() -> None:
     silent, slow, cut = script_from([{"delay_s": 5}, {"delay_s": 5, "text": "x"}, {"disconnect_after_chars": 2}]).steps
     assert (silent.is_silence, slow.is_silence, cut.is_silence) == (True, False, False)
+
+
+CASES = Path(__file__).resolve().parents[5] / "shared" / "cases"
+
+
+@pytest.mark.skipif(not CASES.exists(), reason="the shared cases are not here")
+def test_the_script_of_every_shared_case_is_one() -> None:
+    spec = importlib.util.spec_from_file_location("shared_cases", CASES / "validate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    shared = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(shared)
+    for path in sorted(CASES.glob("*.json")):
+        case = shared.expand(jsonbytes.decode(path.read_bytes()))
+        script = script_from({"steps": case["provider_script"], "limits": case.get("provider_limits", [])})
+        assert len(script.steps) == len(case["provider_script"])

@@ -43,7 +43,7 @@ async def test_a_streamed_message_has_all_its_events_in_order(
     blocks = ["start delta delta stop"] * 2 + ["start delta stop"]  # the signature is a delta, the tool call one piece
     assert " ".join(short) == " ".join(["start", *blocks, "delta", "stop"])
     assert [block.type for block in message.content] == ["thinking", "text", "tool_use"]
-    assert message.content[2].input == {"path": "a"}  # type: ignore[union-attr]
+    assert message.content[2].input == {"path": "a"}  # type: ignore[union-attr]  # the third block is the tool call
     assert message.stop_reason == "tool_use"
     assert message.usage.input_tokens == 101  # 400 characters of content and four of the role
     assert message.usage.output_tokens >= 1
@@ -51,9 +51,13 @@ async def test_a_streamed_message_has_all_its_events_in_order(
 
 
 RAW = {
-    "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
     "message_stop",
-}  # fmt: skip
+}
 
 
 async def test_the_same_message_without_streaming(fake: FakeProvider, sdk: anthropic.AsyncAnthropic) -> None:
