@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compaction import __version__
-from compaction.cli import demo, jobs, sessions, transfers
+from compaction.cli import demo, jobs, local, sessions, transfers
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 the job failed, 2 wrong usage, 3 API not reachable, 4 not found, "
@@ -31,6 +31,8 @@ for command in (jobs.compact, jobs.status, jobs.wait, jobs.result, jobs.jobs, jo
     app.command(command.__name__)(command)
 app.command("session")(sessions.session)
 app.command("breaker")(sessions.breaker)
+app.command("env")(local.env)
+app.command("sample")(local.sample)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
