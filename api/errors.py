@@ -131,7 +131,8 @@ def _framework(request: Request, error: Exception) -> Response:
         404: "There is no such address. The document at /openapi.json lists all of them.",
         405: "This address does not take this method; see the Allow header.",
     }.get(error.status_code, "The request cannot be carried out.")
-    code = CODES.get(error.status_code, "invalid_request" if error.status_code < 500 else "internal")  # noqa: PLR2004
+    fallback = "invalid_request" if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR else "internal"
+    code = CODES.get(error.status_code, fallback)
     return problem(request, error.status_code, code, detail, headers=error.headers)
 
 

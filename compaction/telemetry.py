@@ -115,5 +115,5 @@ class _Foreign(logging.Formatter):
         method = record.levelname.lower()
         event: EventDict = {"event": record.getMessage(), "part": record.name, "exc_info": record.exc_info}
         for processor in self._processors:
-            event = processor(None, method, event)  # type: ignore[assignment]
+            event = processor(None, method, event)  # type: ignore[assignment]  # processors but the last give a mapping
         return str(self._render(None, method, event))

@@ -10,7 +10,7 @@ from functools import cache
 from fastapi import APIRouter, Request
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from api.answers import json_answer
 from api.services import Services, services
@@ -40,6 +40,12 @@ _MISSING = Part(ok=False, detail="not asked")
 async def healthz() -> Response:
     """The process answers."""
     return json_answer({"status": "ok", "version": __version__})
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs() -> Response:
+    """Where people look first: the document itself. A page that draws it would load scripts from elsewhere."""
+    return RedirectResponse("/openapi.json")
 
 
 @router.get("/readyz", summary="Readiness")
