@@ -43,7 +43,8 @@ def run_online() -> None:
     with engine.connect() as connection:
         connection.execute(text(f"SET lock_timeout = '{OTHERS_TIMEOUT_SECONDS}s'"))
         connection.execute(text(f"SELECT pg_advisory_lock({LOCK_SPACE}, {MIGRATION_LOCK})"))
-        connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'"))
+        timeout_seconds = context.config.attributes.get("lock_timeout_seconds", LOCK_TIMEOUT_SECONDS)
+        connection.execute(text(f"SET lock_timeout = '{int(timeout_seconds * 1000)}ms'"))
         connection.commit()
         _migrate(connection)
 

@@ -29,7 +29,13 @@ CONNECT_TIMEOUT_SECONDS = 10  # a server that does not answer by then is away
 POOL_WAIT_SECONDS = 10.0  # connections are held for milliseconds: a longer queue is an outage
 RECYCLE_SECONDS = 1800  # half an hour: lets a fail-over or a changed DNS entry be noticed without a restart
 PREPARE_AFTER = 2  # executions until a connection prepares a statement: ours are few and always the same
-_BUSY = frozenset({"40001", "40P01", "53300", "53400", "55P03", "57014", "57P01", "57P02", "57P03", "25P03", "25P04"})
+# SQLSTATEs that pass by themselves: connection trouble, deadlock, too many connections, timeouts, a server going down.
+# fmt: off
+_PASSING = frozenset({
+    "08000", "08001", "08003", "08004", "08006", "25P03", "25P04", "40001", "40P01", "53300", "53400", "55P03", "57014",
+    "57P01", "57P02", "57P03", "57P05",
+})
+# fmt: on
 
 
 class _BinaryCursor(psycopg.AsyncCursor[Any]):
@@ -72,11 +78,15 @@ class Database:
     async def dedicated(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         """The driver's own connection in autocommit, outside the pool, closed at the end: for LISTEN."""
         async with self.connect() as connection:
-            driver = (await connection.get_raw_connection()).driver_connection  # asked for before: detached, it is gone
+            pooled = await connection.get_raw_connection()
+            driver = pooled.driver_connection
             await connection.run_sync(lambda sync: sync.detach())
             if not isinstance(driver, psycopg.AsyncConnection):
                 raise errors.Internal("The driver is not psycopg.")
-            yield driver
+            try:
+                yield driver
+            finally:
+                await driver.close()
 
     async def ping(self) -> None:
         """Asks the database for a sign of life. Raises errors.Unavailable."""
@@ -94,7 +104,7 @@ def translated(error: Exception) -> errors.CompactdError:
     state = getattr(cause, "sqlstate", None)
     away = isinstance(error, exc.TimeoutError) or isinstance(cause, psycopg.InterfaceError)
     lost = state is None and isinstance(cause, psycopg.OperationalError)
-    if away or lost or state in _BUSY or str(state).startswith("08"):
+    if away or lost or state in _PASSING:
         return errors.Unavailable("The database is away or too busy. Try again in a moment.")
     # Class 42 is about the statement's own words (a missing column, say); other texts may quote values.
     said = f": {cause.diag.message_primary}" if isinstance(cause, psycopg.Error) and str(state)[:2] == "42" else ""

@@ -77,15 +77,23 @@ def _json(name: str) -> ColumnElement[Any]:
     return cast(bindparam(name, type_=Text), JSONB)
 
 
-def _done() -> CTE:
+def _held() -> CTE:
+    """The session of a job that is still ours, locked first: whoever locks both takes the session before the job."""
+    ours = (jobs.c.id == _ID, jobs.c.lease_token == _TOKEN, RUNNING)
+    found = select(sessions.c.id).join(jobs, jobs.c.session_id == sessions.c.id).where(*ours)
+    return found.with_for_update(of=sessions, key_share=True).cte("held")
+
+
+def _done(held: CTE | None) -> CTE:
     """The job leaves running. A retry that meets a request to cancel is over: nobody would take it up again."""
     retrying = _STATUS.op("=")(literal_column("'retrying'"))
     cancelled = and_(retrying, jobs.c.cancel_requested_at.is_not(None))
     again = and_(retrying, jobs.c.cancel_requested_at.is_(None))
     later = func.now() + bindparam("b_delay_seconds", type_=Double) * literal_column("interval '1 second'")
+    ours = (jobs.c.id == _ID, jobs.c.lease_token == _TOKEN, RUNNING)
     return (
         update(jobs)
-        .where(jobs.c.id == _ID, jobs.c.lease_token == _TOKEN, RUNNING)
+        .where(*ours, *(() if held is None else (jobs.c.session_id == held.c.id,)))
         .values(
             status=case((cancelled, literal_column("'cancelled'")), else_=_STATUS),
             attempt=jobs.c.attempt - bindparam("b_given_back", type_=Integer),
@@ -142,8 +150,8 @@ def events_of(done: CTE) -> Insert:
     """The rows of `b_event_types` and `b_event_data`, in their order, for the `done` job."""
     given = (
         func.unnest(bindparam("b_event_types", type_=ARRAY(Text)), bindparam("b_event_data", type_=ARRAY(Text)))
-        .table_valued(column("type", Text), column("data", Text), with_ordinality="place", name="given")
-        .render_derived()
+        .table_valued(column("type", Text), column("data", Text), with_ordinality="place")
+        .render_derived(name="given")
     )
     listed = select(done.c.id, given.c.type, cast(given.c.data, JSONB)).join_from(done, given, literal_column("true"))
     return insert(job_events).from_select(["job_id", "type", "data"], listed.order_by(given.c.place))
@@ -152,7 +160,7 @@ def events_of(done: CTE) -> Insert:
 @cache
 def _finish(*, result: bool, breaker: str | None, events: bool) -> Select[Any]:
     """The statement for this kind of decision; there are twelve, each compiled once."""
-    done = _done()
+    done = _done(_held() if result else None)
     parts: list[Insert | Update] = [_attempt(done)]
     if result:
         parts += [_result(done), _live_view(done)]

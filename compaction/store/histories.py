@@ -95,8 +95,8 @@ _BATCH = (
         bindparam("b_bodies", type_=ARRAY(LargeBinary)),
         bindparam("b_seqs", type_=ARRAY(BigInteger)),
     )
-    .table_valued(*(column(fact.name, fact.type) for fact in _FACTS), column("seq", BigInteger), name="batch")
-    .render_derived()
+    .table_valued(*(column(fact.name, fact.type) for fact in _FACTS), column("seq", BigInteger))
+    .render_derived(name="batch")
 )
 _ADDED = (
     insert(messages)

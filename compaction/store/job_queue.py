@@ -59,10 +59,10 @@ _SESSION_COLUMNS = len(SessionRow.__dataclass_fields__)
 
 
 def _is_free() -> ColumnElement[bool]:
-    """No other job of the session is active."""
+    """No other job of the session is active. A retrying job is itself the active one; the index allows no second."""
     other = jobs.alias("other")
-    active = status_is(other, "running", "retrying")
-    return ~exists().where(other.c.session_id == jobs.c.session_id, active, other.c.id != jobs.c.id)
+    active = exists().where(other.c.session_id == jobs.c.session_id, status_is(other, "running", "retrying"))
+    return or_(status_is(jobs, "retrying"), ~active)
 
 
 def _claim() -> Select[Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Integer, Text, bindparam, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Integer, Select, Text, bindparam, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.core.jobs import Status, Trigger
@@ -72,6 +73,23 @@ _ATTEMPTS = (
 )
 
 
+_FILTERS: dict[str, ColumnElement[bool]] = {
+    "b_status": jobs.c.status == bindparam("b_status", type_=Text),
+    "b_session_name": jobs.c.session_id == _SESSION,
+    "b_error_code": jobs.c.error.is_not(None)  # in the words of ix_jobs_error_code
+    & (literal_column("jobs.error ->> 'code'", Text) == bindparam("b_error_code", type_=Text)),
+    "b_trigger": jobs.c.trigger == bindparam("b_trigger", type_=Text),
+    "b_after_id": jobs.c.id < bindparam("b_after_id", type_=jobs.c.id.type),
+}
+
+
+@cache
+def _page(given: frozenset[str]) -> Select[Any]:
+    """The statement for these filters: each set of them is planned for itself."""
+    conditions = [condition for name, condition in _FILTERS.items() if name in given]
+    return rows().where(jobs.c.tenant_id == _TENANT_ID, *conditions).order_by(jobs.c.id.desc()).limit(_LIMIT)
+
+
 async def get(conn: AsyncConnection, tenant_id: int, job_id: str) -> JobRow | None:
     """The tenant's job of that id."""
     known = plain.job_id(job_id)
@@ -96,28 +114,19 @@ async def list_jobs(  # noqa: PLR0913 - the filters of the list
 
     Raises errors.InvalidRequest for a made-up cursor.
     """
-    after = cursors.decode_uuid(cursor)
-    filters: list[tuple[str, object, ColumnElement[bool]]] = [
-        ("b_status", status, jobs.c.status == bindparam("b_status", type_=Text)),
-        ("b_session_name", plain.optional_text("session_id", session_name), jobs.c.session_id == _SESSION),
-        ("b_error_code", plain.optional_text("error_code", error_code), _has_error_code()),
-        ("b_trigger", trigger, jobs.c.trigger == bindparam("b_trigger", type_=Text)),
-        ("b_after_id", after, jobs.c.id < bindparam("b_after_id", type_=jobs.c.id.type)),
-    ]
-    given = [(name, value, condition) for name, value, condition in filters if value is not None]
-    statement = rows().where(jobs.c.tenant_id == _TENANT_ID, *(condition for _, _, condition in given))
-    values: dict[str, Any] = {name: value for name, value, _ in given}
-    values |= {"b_tenant_id": tenant_id, "b_limit": limit + 1}
-    found = await conn.execute(statement.order_by(jobs.c.id.desc()).limit(_LIMIT), values)
+    filters = {
+        "b_status": status,
+        "b_session_name": plain.optional_text("session_id", session_name),
+        "b_error_code": plain.optional_text("error_code", error_code),
+        "b_trigger": trigger,
+        "b_after_id": cursors.decode_uuid(cursor),
+    }
+    given = {name: value for name, value in filters.items() if value is not None}
+    values = given | {"b_tenant_id": tenant_id, "b_limit": limit + 1}
+    found = await conn.execute(_page(frozenset(given)), values)
     listed = [JobRow(*row) for row in found]
     page = listed[:limit]
     return page, cursors.encode_uuid(page[-1].id) if len(listed) > limit else None
-
-
-def _has_error_code() -> ColumnElement[bool]:
-    """In the words of ix_jobs_error_code."""
-    code = literal_column("jobs.error ->> 'code'", Text)
-    return jobs.c.error.is_not(None) & (code == bindparam("b_error_code", type_=Text))
 
 
 async def events(conn: AsyncConnection, job_id: str, after_id: int = 0, limit: int = 1000) -> list[JobEvent]:
