@@ -188,16 +188,15 @@ def _result_content(content: Json, tally: Counter[str]) -> Json:
 
 
 def _inner(item: Json, tally: Counter[str]) -> Block | None:
-    """One block inside a tool result."""
-    if not isinstance(item, dict):
-        return tidy(text_block(item if isinstance(item, str) else json_text(item)), "user", tally)
-    kind = item.get("type")
-    if not isinstance(kind, str):
-        text = item.get("text")
-        return tidy(text_block(text if isinstance(text, str) else json_text(item)), "user", tally)
-    if kind in IN_RESULTS or (kind not in REQUEST_FIELDS and not is_server_result(kind)):
-        return tidy(item, "user", tally)
-    return None if kind in SIGNED else _told(item, tally)
+    """One block inside a tool result; marks that may not stay are gone with those of the result."""
+    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+        words = item.get("text") if isinstance(item, dict) else item
+        item = text_block(words if isinstance(words, str) else json_text(item))
+    kind = item["type"]
+    known = kind in IN_RESULTS or kind in SIGNED
+    if known or (kind not in REQUEST_FIELDS and not is_server_result(kind)):
+        return tidy(item, "user", tally, faithful=True)
+    return _told(item, tally)
 
 
 def _compaction(block: Block, role: str, tally: Counter[str]) -> Block | None:

@@ -200,7 +200,7 @@ def _elements_leniently(data: bytes) -> list[bytes]:
 
 def _text(data: bytes) -> str:
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # a byte order mark passes, as in `decode`
     except UnicodeDecodeError:
         raise ValueError("the JSON is not UTF-8") from None
 
