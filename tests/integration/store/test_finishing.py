@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pytest
 
 from compaction.core.breaker import BreakerChange, BreakerState
-from compaction.store import breakers, jobs, results
+from compaction.store import breakers, jobs, results, sessions
 from compaction.store.jobs import Claim, Finish
-from tests.integration.store.stage import Stage, success
+from tests.integration.store.stage import Stage, message, success
 
 pytestmark = pytest.mark.anyio
 
@@ -189,6 +189,18 @@ async def test_a_retry_that_meets_a_cancellation_never_gets_stuck(stage: Stage) 
 
         await asyncio.gather(cancel(), stage.finish(claim, Finish(status="retrying")))
         assert (await stage.job(claim.job.id)).status == "cancelled"
+
+
+async def test_a_finish_that_waits_for_its_session_does_not_hold_its_job(stage: Stage) -> None:
+    """Everybody locks the session before the job, or two would wait for each other: a claim does so too."""
+    claim = await stage.running(await stage.session())
+    async with stage.database.begin() as conn:
+        await sessions.append(conn, claim.session.id, [message("holds the session's lock")])
+        finishing = asyncio.create_task(stage.finish(claim, success(claim)))
+        await asyncio.sleep(0.2)
+        assert not finishing.done()
+        await conn.exec_driver_sql("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE NOWAIT", (claim.job.id,))
+    assert await finishing
 
 
 async def test_three_failures_in_a_row_open_the_breaker_and_a_success_closes_it(stage: Stage) -> None:

@@ -9,9 +9,9 @@ from typing import Literal
 import pytest
 
 from compaction.core.breaker import BreakerChange, BreakerState
-from compaction.store import jobs
+from compaction.store import jobs, sessions
 from compaction.store.jobs import Finish
-from tests.integration.store.stage import Stage, message, success
+from tests.integration.store.stage import Stage, message, success, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -160,6 +160,20 @@ async def test_the_snapshot_is_fixed_by_the_first_claim_and_kept(stage: Stage) -
     assert (again.covers_through_seq, again.job.attempt) == (2, 2)
     assert again.job.started_at == claim.job.started_at
     assert again.token != claim.token
+
+
+async def test_a_claim_waits_for_an_append_that_is_under_way_and_has_it_in_its_snapshot(stage: Stage) -> None:
+    session = await stage.session()
+    await stage.append(session, message("hal", uuid="p", partial=True))
+    job_id = (await stage.enqueue(session)).job.id
+    async with stage.database.begin() as conn:
+        await sessions.append(conn, session.id, [message("half", uuid="p"), message("more", uuid="q")])
+        claiming = asyncio.create_task(stage.claim(job_id))
+        await asyncio.sleep(0.2)
+        assert not claiming.done()
+    claim = await claiming
+    assert claim.covers_through_seq == 2
+    assert texts((await stage.live(session, claim.covers_through_seq)).messages) == ["half", "more"]
 
 
 async def test_due_rings_for_what_is_ready_most_urgent_first(stage: Stage) -> None:

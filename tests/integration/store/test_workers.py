@@ -53,17 +53,17 @@ async def test_a_loop_that_hangs_for_days_is_a_number_that_fits(stage: Stage) ->
 
 async def test_one_of_two_leads_until_it_resigns(stage: Stage) -> None:
     async with stage.database.connect() as one, stage.database.connect() as other:
-        assert [await leader.try_lead(one), await leader.try_lead(other)] == [True, False]
-        assert [await leader.try_lead(one), await leader.try_lead(other)] == [True, False]
+        assert [await leader.try_lead(one, 60), await leader.try_lead(other, 60)] == [True, False]
+        assert [await leader.try_lead(one, 60), await leader.try_lead(other, 60)] == [True, False]
         await leader.resign(one)  # asked twice, and one resignation is enough
-        assert [await leader.try_lead(other), await leader.try_lead(one)] == [True, False]
+        assert [await leader.try_lead(other, 60), await leader.try_lead(one, 60)] == [True, False]
         await leader.resign(other)
 
 
 async def test_the_lead_falls_with_its_connection(stage: Stage) -> None:
     async with stage.database.dedicated() as one, stage.database.connect() as other:
         await one.execute(f"SELECT pg_advisory_lock({leader.LOCK_SPACE}, {leader.LEADER_LOCK})")
-        assert not await leader.try_lead(other)
+        assert not await leader.try_lead(other, 60)
         await one.close()
-        assert await leader.try_lead(other)
+        assert await leader.try_lead(other, 60)
         await leader.resign(other)
