@@ -1,4 +1,4 @@
-"""From a history to one paid summary: build the request, call the model, cut and call again when it was too long.
+"""From a history to one paid summary: build the request, call the model, and call again the way `core.course` says.
 
 History is loaded anew for each call rather than held while the model writes: hundreds of calls wait at once, and a
 decoded session costs more memory than everything else of a job together.
@@ -7,158 +7,218 @@ decoded session costs more memory than everything else of a job together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
-from compaction.core import grouping, prompts, summary, truncation
-from compaction.core.messages import Message
-from compaction.core.results import Dropped
+from compaction.core import course, prompts, summary, tokens, truncation
+from compaction.core.course import Course
+from compaction.core.jsonbytes import Json
+from compaction.core.messages import Message, Usage
+from compaction.core.results import Dropped, SessionFacts
 from compaction.core.room import Room
-from compaction.errors import PromptTooLong
-from compaction.ports import History, PaidSummary, Progress, Recorder, Summarizer, SummaryReply, SummaryRequest
+from compaction.core.shared_prefix import PrefixNotShareable
+from compaction.core.truncation import Cut
+from compaction.errors import NoSummary, PromptTooLong, Refusal, SummaryTruncated
+from compaction.ports import (
+    History,
+    PaidSummary,
+    Progress,
+    Recorder,
+    RequestKind,
+    Summarizer,
+    SummaryReply,
+    SummaryRequest,
+)
 
-MAX_CUTS = 3  # DESIGN §3: at most three retries of a prompt that was too long
+USUAL_CHARACTERS = 12_000  # median real summary, transcripts/README.md: 11.7k
+TELL_EVERY_CHARACTERS = 1_000  # news for pollers each kilobyte is plenty
+COUNT_FROM = 0.8  # of the room: below it our estimate, 15 % off on average, needs no check
 
 Part = Callable[[Sequence[Message]], tuple[Message, ...]]  # picks what the summary replaces out of a live view
+Ask = Callable[[RequestKind, bool], prompts.Prompts]  # the prompts for a kind of request, shorter or not
+Price = Callable[[str, Usage], Decimal | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPlan:
-    """One summary to be made; `part` picks the messages that it replaces from the loaded live view."""
+    """One summary to be made of `part` of the history. `window_tokens` is that of the model that summarises."""
 
-    kind: Literal["fresh", "shared_prefix"]
+    facts: SessionFacts
+    kind: RequestKind
     model: str
     part: Part
-    prompts: prompts.Prompts
+    ask: Ask
+    estimated_tokens: int  # of the part
+    window_tokens: int
     max_output_tokens: int
-    room: Room
     prior_summary: str | None = None
     instructions: str | None = None
+    fallback_model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """How far the loop is: the refusals so far (each is one cut) and what they removed."""
+@dataclass(slots=True)
+class _Spent:
+    """What the calls cost so far, failed ones included."""
 
-    refusals: tuple[PromptTooLong, ...] = ()
-    max_output_tokens: int = 0
-    dropped: Dropped = field(default_factory=Dropped)
+    usage: Usage = Usage()
+    dollars: Decimal | None = Decimal(0)
+
+    def add(self, reply: SummaryReply, price: Price) -> None:
+        self.usage = self.usage.plus(reply.usage)
+        cost = None if reply.degraded else price(reply.model, reply.usage)
+        self.dollars = None if cost is None or self.dollars is None else self.dollars + cost
 
 
-class _Percent(Progress):
+class _Percent:
     """Turns arriving characters into the job's progress: 20 to 80 percent over a summary of the usual length."""
-
-    USUAL_CHARACTERS = 12_000  # median real summary, transcripts/README.md: 11.7k
-    EVERY_CHARACTERS = 1_000  # a pollers' update each kilobyte is plenty
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._told = 0
 
     def characters(self, count: int) -> None:
-        if count - self._told >= self.EVERY_CHARACTERS:
+        if count - self._told >= TELL_EVERY_CHARACTERS:
             self._told = count
-            self._recorder.step("summarizing", 20 + min(60, 60 * count // self.USUAL_CHARACTERS))
+            self._recorder.step("summarizing", 20 + min(60, 60 * count // USUAL_CHARACTERS))
 
 
-async def paid_summary(plan: CallPlan, history: History, summarizer: Summarizer, recorder: Recorder) -> PaidSummary:
+async def paid_summary(
+    plan: CallPlan, history: History, summarizer: Summarizer, recorder: Recorder, price: Price
+) -> PaidSummary:
     """The validated summary of `plan.part`, saved durably before it is returned.
 
-    Raises the errors of `Summarizer.summarize` and `core.summary.validate`; errors.PromptTooLong after three cuts.
+    Raises errors.ProviderError, and NoSummary, SummaryTruncated or Refusal when the tries for them are used up.
     """
-    state = _State(max_output_tokens=plan.max_output_tokens)
-    progress = _Percent(recorder)
-    while True:
-        await recorder.before_call()
-        recorder.step("summarizing", 20)
+    spent = _Spent()
+    now = Course(kind=plan.kind, model=plan.model, max_output_tokens=plan.max_output_tokens)
+    now = await _counted(plan, now, history, summarizer)
+    paid: PaidSummary | None = None
+    while paid is None:
         try:
-            reply = await summarizer.summarize(_request(plan, state, await history.load()), progress)
+            reply = await _call(plan, now, history, summarizer, recorder)
+            spent.add(reply, price)
+            text = _judged(reply, recorder).text
+            cuts = _cut(plan, now, await history.load()) if now.cuts else None
+            paid = _paid(now, text, reply, spent, _dropped(cuts))
         except PromptTooLong as refusal:
-            state = _after_refusal(plan, state, refusal, await history.load(), recorder)
-            continue
-        paid = _paid(plan, state, reply)
-        await recorder.save_summary(paid)
-        return paid
+            now = course.after_refusal(now, refusal)
+            _note_cut(recorder, now, refusal, _cut(plan, now, await history.load()))
+        except (NoSummary, SummaryTruncated, Refusal) as problem:
+            now = course.after_bad_reply(now, problem, plan.fallback_model)
+            recorder.event("model_asked_again", {"code": problem.code, "model": now.model, "kind": now.kind})
+        except PrefixNotShareable:
+            now = replace(now, kind="fresh")
+    await recorder.save_summary(paid)
+    return paid
 
 
-def _request(plan: CallPlan, state: _State, messages: Sequence[Message]) -> SummaryRequest:
+async def _counted(plan: CallPlan, now: Course, history: History, summarizer: Summarizer) -> Course:
+    """The course with the provider's own count of the request, when our estimate doubts that it fits."""
+    room = _room(plan, now)
+    if plan.estimated_tokens + room.fixed_tokens <= COUNT_FROM * (room.fits_tokens or 0):
+        return now
+    fresh = replace(now, kind="fresh")
+    counted = await summarizer.count_tokens(_request(plan, fresh, await history.load()))
+    if counted is None or counted <= (room.fits_tokens or 0):
+        return now
+    return replace(fresh, counted_tokens=counted)
+
+
+async def _call(
+    plan: CallPlan, now: Course, history: History, summarizer: Summarizer, recorder: Recorder
+) -> SummaryReply:
+    await recorder.before_call()
+    recorder.step("summarizing", 20)
+    progress: Progress = _Percent(recorder)
+    return await summarizer.summarize(_request(plan, now, await history.load()), progress)
+
+
+def _judged(reply: SummaryReply, recorder: Recorder) -> summary.Summary:
+    """The summary in the reply. A reply that filled the window is a prompt that was too long by an unknown gap."""
+    told: dict[str, Json] = {"model": reply.model, "stop_reason": reply.stop_reason, "usage": reply.usage.to_dict()}
+    recorder.event("model_call", told | {"request_id": reply.request_id, "block_types": list(reply.block_types)})
+    if reply.stop_reason == "model_context_window_exceeded":
+        raise PromptTooLong(request_id=reply.request_id)
+    return summary.validate(reply)
+
+
+def _request(plan: CallPlan, now: Course, messages: Sequence[Message]) -> SummaryRequest:
+    asked = plan.ask(now.kind, now.shorter)
+    cut = _cut(plan, now, messages)
     return SummaryRequest(
-        kind=plan.kind,
-        model=plan.model,
-        messages=_cut(plan, state.refusals, messages)[0],
-        system_prompt=plan.prompts.system,
-        user_prompt=plan.prompts.user,
-        max_output_tokens=state.max_output_tokens,
+        kind=now.kind,
+        model=now.model,
+        messages=plan.part(messages) if cut is None else cut[-1].messages,
+        system_prompt=asked.system,
+        user_prompt=asked.user,
+        max_output_tokens=now.max_output_tokens,
         prior_summary=plan.prior_summary,
         instructions=plan.instructions,
+        session_system=plan.facts.system,
+        session_tools=plan.facts.tools,
+        session_request=plan.facts.request,
     )
 
 
-def _cut(
-    plan: CallPlan, refusals: Sequence[PromptTooLong], messages: Sequence[Message]
-) -> tuple[tuple[Message, ...], Dropped]:
-    """The part that is summarised, with the cut of each refusal so far applied again in its order."""
+def _cut(plan: CallPlan, now: Course, messages: Sequence[Message]) -> list[Cut] | None:
+    """Every cut of the course, made again in its order; None when there is none."""
+    room = _room(plan, now)
     part = plan.part(messages)
-    dropped = Dropped()
-    for attempt, refusal in enumerate(refusals, 1):
-        cut = truncation.cut(part, refusal, attempt=attempt, room=plan.room)
-        part = cut.messages
-        dropped = dropped.plus(cut.dropped)
-    return part, dropped
+    cuts: list[Cut] = []
+    if now.counted_tokens is not None:
+        planned = truncation.plan_cut(part, room.fits_tokens or 0, counted=now.counted_tokens, room=room)
+        cuts += [] if planned is None else [planned]
+    for attempt, refusal in enumerate(now.refusals, 1):
+        cuts.append(truncation.cut(cuts[-1].messages if cuts else part, refusal, attempt=attempt, room=room))
+    return cuts or None
 
 
-def _after_refusal(
-    plan: CallPlan, state: _State, refusal: PromptTooLong, messages: Sequence[Message], recorder: Recorder
-) -> _State:
-    """The loop's next state; raises the refusal itself when three cuts were not enough or nothing is left to cut."""
-    attempt = len(state.refusals) + 1
-    if attempt > MAX_CUTS:
-        raise refusal
-    lower = truncation.lower_output(refusal, state.max_output_tokens)
-    if lower is not None:
-        _note_retry(recorder, refusal, attempt, Dropped(), remaining_rounds=None, max_output_tokens=lower)
-        return replace(state, max_output_tokens=lower)
-    refusals = (*state.refusals, refusal)
-    left, dropped = _cut(plan, refusals, messages)
-    _note_retry(recorder, refusal, attempt, dropped, remaining_rounds=len(grouping.rounds(left)))
-    return replace(state, refusals=refusals, dropped=dropped)
+def _room(plan: CallPlan, now: Course) -> Room:
+    asked = plan.ask(now.kind, now.shorter)
+    return Room(
+        fits_tokens=plan.window_tokens - now.max_output_tokens,
+        fixed_tokens=tokens.estimate_text(asked.system) + tokens.estimate_text(asked.user),
+    )
 
 
-def _note_retry(  # noqa: PLR0913 - the event's fields
-    recorder: Recorder,
-    refusal: PromptTooLong,
-    attempt: int,
-    dropped: Dropped,
-    *,
-    remaining_rounds: int | None,
-    max_output_tokens: int | None = None,
-) -> None:
+def _dropped(cuts: list[Cut] | None) -> Dropped:
+    whole = Dropped()
+    for cut in cuts or ():
+        whole = whole.plus(cut.dropped)
+    return whole
+
+
+def _note_cut(recorder: Recorder, now: Course, refusal: PromptTooLong, cuts: list[Cut] | None) -> None:
+    last = cuts[-1] if cuts else None
+    dropped = _dropped(cuts)
     recorder.event(
         "tengu_compact_ptl_retry",
         {
-            "attempt": attempt,
+            "attempt": now.ptl_attempts,
             "unit": refusal.unit,
             "gap": refusal.gap,
             "lower_bound": refusal.lower_bound,
             "dropped_rounds": dropped.rounds,
             "dropped_messages": dropped.messages,
             "dropped_tokens": dropped.tokens,
-            "remaining_rounds": remaining_rounds,
-            "max_output_tokens": max_output_tokens,
+            "first_seq": last.first_seq if last else None,
+            "last_seq": last.last_seq if last else None,
+            "remaining_rounds": last.remaining_rounds if last else None,
+            "max_output_tokens": now.max_output_tokens,
         },
     )
 
 
-def _paid(plan: CallPlan, state: _State, reply: SummaryReply) -> PaidSummary:
-    valid = summary.validate(reply)
+def _paid(now: Course, text: str, reply: SummaryReply, spent: _Spent, dropped: Dropped) -> PaidSummary:
     return PaidSummary(
-        text=valid.text,
-        strategy="extractive" if reply.degraded else plan.kind,
+        text=text,
+        strategy="extractive" if reply.degraded else now.kind,
         model=reply.model,
-        usage=reply.usage,
+        usage=spent.usage,
+        cost_usd=None if reply.degraded or spent.dollars is None else str(spent.dollars),
         degraded=reply.degraded,
-        ptl_attempts=len(state.refusals),
-        dropped_rounds=state.dropped.rounds,
-        dropped_messages=state.dropped.messages,
-        dropped_tokens=state.dropped.tokens,
+        ptl_attempts=now.ptl_attempts,
+        dropped_rounds=dropped.rounds,
+        dropped_messages=dropped.messages,
+        dropped_tokens=dropped.tokens,
     )

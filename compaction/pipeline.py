@@ -7,19 +7,18 @@ CompactionResult → events → cleanup. Everything that decides is in `core`; e
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from compaction import calls
-from compaction.core import partial, prompts, summary, tokens, wire
+from compaction.core import constraints, partial, prompts, summary, tokens, wire
 from compaction.core.boundary import Boundary
 from compaction.core.jsonbytes import Json
-from compaction.core.messages import Message, Usage, conversation
+from compaction.core.messages import Message, conversation
 from compaction.core.results import CompactionResult, Dropped, Order, SessionFacts
-from compaction.core.room import Room
 from compaction.core.thresholds import Thresholds
-from compaction.errors import HookRejected, NotEffective
+from compaction.errors import HookRejected, NoSummary, NotEffective, ProviderError, Refusal, SummaryTruncated
 from compaction.ports import (
     History,
     HookContext,
@@ -27,14 +26,13 @@ from compaction.ports import (
     Hooks,
     PaidSummary,
     Recorder,
+    RequestKind,
     SessionStartAnswer,
     Summarizer,
 )
 
 SUMMARY_TOKENS = 20_000  # DESIGN §3: the summary's output cap; p99.99 of real summaries is 17,387
 _IDS = uuid.UUID("5b1d2a52-3f0c-5c0e-9f7e-6c6f6d706163")  # namespace of the uuids we give to our own messages
-
-Price = Callable[[str, Usage], Decimal | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +43,12 @@ class Task:
     order: Order
     covers_through_seq: int
     thresholds: Thresholds
-    max_output_tokens: int  # the model's own limit
     model: str  # who writes the summary
+    window_tokens: int  # of that model
+    max_output_tokens: int  # of that model
+    fallback_model: str | None = None  # asked once when the model refuses
     attempt: int = 1
+    is_last_attempt: bool = False
     paid: PaidSummary | None = None
 
 
@@ -59,7 +60,7 @@ class Ports:
     summarizer: Summarizer
     recorder: Recorder
     hooks: Hooks
-    price: Price
+    price: calls.Price
     last_resort: Summarizer | None = None  # used when the order allows a fallback and the model gave no summary
 
 
@@ -72,6 +73,7 @@ class Survey:
     overhead_tokens: int  # system prompt and tools, which no compaction can shrink
     kept: tuple[Message, ...]
     prior_summary: str | None
+    pinned: tuple[str, ...]  # standing constraints that an earlier compaction carried on
     prefix_hash: str
 
 
@@ -80,11 +82,12 @@ async def compact_conversation(task: Task, ports: Ports) -> CompactionResult:
     survey = survey_of(task, await ports.history.load())
     context = _hook_context(task, survey)
     instructions = await _instructions(task, ports.hooks, context)
-    paid = task.paid or await _paid_summary(task, ports, survey, instructions)
+    paid = task.paid or await _summary(task, ports, survey, instructions)
+    pinned = constraints.pinned(survey.pinned, paid.text, _replaced(await ports.history.load()))
     ports.recorder.step("attachments", 85)
     start = await ports.hooks.session_start(context)
     ports.recorder.step("committing", 95)
-    result = _result(task, survey, paid, start, ports.price)
+    result = _result(task, survey, paid, start, pinned)
     _check_effective(survey, result)
     ports.recorder.event("tengu_compact", compact_event(task, result))
     return result
@@ -101,7 +104,29 @@ def survey_of(task: Task, messages: Sequence[Message]) -> Survey:
         overhead_tokens=tokens.estimate_overhead(facts.system, facts.tools),
         kept=split.kept,
         prior_summary=_prior_summary(split.replaced),
+        pinned=pinned_before(messages),
         prefix_hash=wire.prefix_hash(conversation(messages)),
+    )
+
+
+def pinned_before(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The standing constraints on the boundary that the live view begins with."""
+    for message in messages:
+        if message.is_boundary and message.metadata is not None:
+            listed = message.metadata.get("pinned")
+            return tuple(text for text in listed if isinstance(text, str)) if isinstance(listed, list) else ()
+    return ()
+
+
+def summary_message(order: Order, paid: PaidSummary, boundary: Boundary, *, kept: bool) -> Message:
+    """The user message that carries the summary into the compacted conversation."""
+    automatic = order.trigger in {"auto", "reactive"}
+    return Message(
+        role="user",
+        content=summary.compact_text(paid.text, kept_tail=kept, auto=automatic, pinned=boundary.pinned),
+        uuid=_uuid(order.job_id, "summary"),
+        parent_uuid=boundary.uuid,
+        is_compact_summary=True,
     )
 
 
@@ -134,27 +159,53 @@ async def _instructions(task: Task, hooks: Hooks, context: HookContext) -> tuple
     return tuple(text for text in given if text and text.strip())
 
 
-async def _paid_summary(task: Task, ports: Ports, survey: Survey, instructions: tuple[str, ...]) -> PaidSummary:
+async def _summary(task: Task, ports: Ports, survey: Survey, instructions: tuple[str, ...]) -> PaidSummary:
+    """A paid summary, or the last resort's where the order allows it and the model gave none."""
     ports.recorder.step("preparing", 10)
-    asked = prompts.build_prompts("base", prior_summary=survey.prior_summary is not None, instructions=instructions)
-    max_output_tokens = min(SUMMARY_TOKENS, task.max_output_tokens)
-    plan = calls.CallPlan(
+    plan = _plan(task, survey, instructions)
+    try:
+        return await calls.paid_summary(plan, ports.history, ports.summarizer, ports.recorder, ports.price)
+    except (ProviderError, NoSummary, SummaryTruncated, Refusal) as error:
+        comes_again = error.pauses_provider or (error.retryable and not task.is_last_attempt)
+        if ports.last_resort is None or comes_again:
+            raise
+        ports.recorder.event("last_resort", {"code": error.code, "summarizer": ports.last_resort.name})
+        return await calls.paid_summary(plan, ports.history, ports.last_resort, ports.recorder, ports.price)
+
+
+def _plan(task: Task, survey: Survey, instructions: tuple[str, ...]) -> calls.CallPlan:
+    def ask(kind: RequestKind, shorter: bool) -> prompts.Prompts:  # noqa: FBT001 - called by position, through a type
+        return prompts.build_prompts(
+            "base",
+            request_kind=kind,
+            prior_summary=survey.prior_summary is not None,
+            instructions=instructions,
+            pinned=survey.pinned,
+            shorter=shorter,
+        )
+
+    return calls.CallPlan(
+        facts=task.facts,
         kind="fresh",
         model=task.model,
-        part=lambda messages: partial.split_full(messages).replaced,
-        prompts=asked,
-        max_output_tokens=max_output_tokens,
-        room=Room(
-            fits_tokens=task.thresholds.window - max_output_tokens,
-            fixed_tokens=tokens.estimate_text(asked.system) + tokens.estimate_text(asked.user),
-        ),
+        part=_replaced,
+        ask=ask,
+        estimated_tokens=survey.replaced_tokens,
+        window_tokens=task.window_tokens,
+        max_output_tokens=min(SUMMARY_TOKENS, task.max_output_tokens),
         prior_summary=survey.prior_summary,
         instructions="\n\n".join(instructions) or None,
+        fallback_model=task.fallback_model,
     )
-    return await calls.paid_summary(plan, ports.history, ports.summarizer, ports.recorder)
 
 
-def _result(task: Task, survey: Survey, paid: PaidSummary, start: SessionStartAnswer, price: Price) -> CompactionResult:
+def _replaced(messages: Sequence[Message]) -> tuple[Message, ...]:
+    return partial.split_full(messages).replaced
+
+
+def _result(
+    task: Task, survey: Survey, paid: PaidSummary, start: SessionStartAnswer, pinned: tuple[str, ...]
+) -> CompactionResult:
     order = task.order
     boundary = Boundary(
         uuid=_uuid(order.job_id, "boundary"),
@@ -163,6 +214,7 @@ def _result(task: Task, survey: Survey, paid: PaidSummary, start: SessionStartAn
         pre_tokens=survey.pre_tokens,
         covers_through_seq=task.covers_through_seq,
         job_id=order.job_id,
+        pinned=pinned,
     )
     message = summary_message(order, paid, boundary, kept=bool(survey.kept))
     after = survey.overhead_tokens + tokens.estimate_messages((message, *survey.kept, *start.messages))
@@ -176,7 +228,7 @@ def _result(task: Task, survey: Survey, paid: PaidSummary, start: SessionStartAn
         pre_tokens=survey.pre_tokens,
         post_tokens=after,
         usage=paid.usage,
-        cost_usd=None if paid.degraded else price(paid.model, paid.usage),
+        cost_usd=None if paid.cost_usd is None else Decimal(paid.cost_usd),
         model=paid.model,
         ptl_attempts=paid.ptl_attempts,
         dropped=Dropped(paid.dropped_rounds, paid.dropped_messages, paid.dropped_tokens),
@@ -185,18 +237,6 @@ def _result(task: Task, survey: Survey, paid: PaidSummary, start: SessionStartAn
         degraded=paid.degraded,
         hook_results=tuple(_note(note) for note in start.notes),
         under_threshold=after < task.thresholds.auto_compact,
-    )
-
-
-def summary_message(order: Order, paid: PaidSummary, boundary: Boundary, *, kept: bool) -> Message:
-    """The user message that carries the summary into the compacted conversation."""
-    text = summary.compact_text(paid.text, kept_tail=kept, auto=order.trigger in {"auto", "reactive"})
-    return Message(
-        role="user",
-        content=text,
-        uuid=_uuid(order.job_id, "summary"),
-        parent_uuid=boundary.uuid,
-        is_compact_summary=True,
     )
 
 

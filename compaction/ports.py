@@ -89,13 +89,13 @@ class PaidSummary:
     text: str  # validated, without analysis and tags
     strategy: str
     model: str
-    usage: Usage
+    usage: Usage  # of all calls, failed ones included
+    cost_usd: str | None  # decimal dollars of all calls; None when a price is unknown or nothing was paid
     degraded: bool
     ptl_attempts: int = 0
     dropped_rounds: int = 0
     dropped_messages: int = 0
     dropped_tokens: int = 0
-    model_calls: int = 0
 
 
 class Recorder(Protocol):
@@ -131,14 +131,6 @@ class HookContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreCompactAnswer:
-    """A hook may add instructions or veto the compaction (the veto's reason reaches the job's error message)."""
-
-    instructions: str | None = None
-    veto: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HookNote:
     """One hook's outcome for the result: its name, whether it worked, how long it took."""
 
@@ -147,6 +139,15 @@ class HookNote:
     ok: bool
     seconds: float
     problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreCompactAnswer:
+    """A hook may add instructions or veto the compaction (the veto's reason reaches the job's error message)."""
+
+    instructions: str | None = None
+    veto: str | None = None
+    notes: tuple[HookNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from compaction.core import addresses, hooks
+from compaction.core.addresses import AddressRules, Allowance
 from compaction.errors import CompactdError
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
+Allowed = Annotated[Allowance, BeforeValidator(addresses.parse_allowance)]
+Ports = Annotated[frozenset[int] | None, BeforeValidator(addresses.parse_ports)]
 
 
 class SettingsError(CompactdError):
@@ -50,11 +54,21 @@ class Settings(BaseModel):
 
     summarizer: Literal["auto", "claude", "extractive"] = Field("auto", alias="COMPACTD_SUMMARIZER")
     summary_model: str | None = Field(None, alias="COMPACTD_SUMMARY_MODEL")  # None: the session's own model
+    fallback_model: str | None = Field(None, alias="COMPACTD_FALLBACK_MODEL")  # asked once when a model refuses
     anthropic_api_key: str | None = Field(None, alias="ANTHROPIC_API_KEY", repr=False)
     anthropic_auth_token: str | None = Field(None, alias="ANTHROPIC_AUTH_TOKEN", repr=False)
     anthropic_base_url: str | None = Field(None, alias="ANTHROPIC_BASE_URL")
     call_timeout_seconds: float = Field(600.0, alias="COMPACTD_CALL_TIMEOUT_SECONDS", gt=0)  # the SDK's own default
     idle_timeout_seconds: float = Field(90.0, alias="COMPACTD_IDLE_TIMEOUT_SECONDS", gt=0)  # pings come every few s
+
+    hook_allow_private: Allowed = Field(Allowance(), alias="COMPACTD_HOOK_ALLOW_PRIVATE")  # true or networks
+    hook_ports: Ports = Field(addresses.WEB_PORTS, alias="COMPACTD_HOOK_PORTS")  # None: any
+    hook_plugin_seconds: float = Field(  # one plugin's answer
+        hooks.DEFAULT_TIMEOUT_SECONDS,
+        alias="COMPACTD_HOOK_PLUGIN_SECONDS",
+        ge=hooks.MIN_TIMEOUT_SECONDS,
+        le=hooks.MAX_TIMEOUT_SECONDS,
+    )
 
     disable_compact: bool = Field(default=False, alias="DISABLE_COMPACT")
     disable_auto_compact: bool = Field(default=False, alias="DISABLE_AUTO_COMPACT")
@@ -62,6 +76,11 @@ class Settings(BaseModel):
     autocompact_percent: str | None = Field(None, alias="CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")  # garbage is ignored
     time_based_micro_ms: int = Field(300_000, alias="CLAUDE_CODE_TIME_BASED_MC_THRESHOLD_MS", ge=0)  # DESIGN §3: 5 min
     breaker_cooldown_seconds: float | None = Field(None, alias="COMPACTD_BREAKER_COOLDOWN_SECONDS", gt=0)
+
+    @property
+    def hook_rules(self) -> AddressRules:
+        """Where HTTP hooks may go."""
+        return AddressRules(self.hook_allow_private, self.hook_ports)
 
     @property
     def uses_claude(self) -> bool:

@@ -82,14 +82,19 @@ class Assignments:
             context_window_tokens=_count(facts.settings, "context_window"),
             max_output_tokens=_count(facts.settings, "max_output_tokens"),
         )
+        other = self.settings.summary_model
+        writer = limits if other is None else models.limits_for(other)
         return Task(
             facts=facts,
             order=_order(claim.job),
             covers_through_seq=claim.covers_through_seq,
             thresholds=marks(self.settings, facts.settings, limits),
-            max_output_tokens=limits.max_output_tokens,
-            model=self.settings.summary_model or facts.model,
+            model=other or facts.model,
+            window_tokens=writer.context_window_tokens,
+            max_output_tokens=writer.max_output_tokens,
+            fallback_model=self.settings.fallback_model,
             attempt=claim.job.attempt,
+            is_last_attempt=claim.job.attempt >= claim.job.max_attempts,
             paid=decode_paid(claim.paid_summary) if claim.paid_summary is not None else None,
         )
 

@@ -91,6 +91,7 @@ def _summarizer(settings: Settings, extractive: ExtractiveSummarizer) -> Summari
         return extractive
     return ClaudeSummarizer(
         api_key=settings.anthropic_api_key,
+        auth_token=settings.anthropic_auth_token,
         base_url=settings.anthropic_base_url,
         deadlines=Deadlines(total_seconds=settings.call_timeout_seconds, idle_seconds=settings.idle_timeout_seconds),
         max_connections=settings.worker_concurrency + 1,

@@ -15,6 +15,7 @@ from compaction.store import leader
 from compaction.store.engine import Database
 from worker.dispatch import Doorbell
 
+SILENT_TURNS = 10  # a leader that misses so many turns is frozen or cut off; another one takes over
 BATCH = 200  # rows per turn; the next turn comes within a second
 
 _log = telemetry.logger("reconciler")
@@ -53,9 +54,10 @@ class Reconciler:
 
     async def _lead(self) -> None:
         async with self._database.connect() as conn:
-            if not await leader.try_lead(conn):
+            silence_seconds = SILENT_TURNS * self._every_seconds
+            if not await leader.try_lead(conn, silence_seconds):
                 return
             _log.info("reconciler.leads")
-            while await leader.try_lead(conn):
+            while await leader.try_lead(conn, silence_seconds):
                 await self.turn()
                 await asyncio.sleep(self._every_seconds)

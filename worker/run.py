@@ -98,6 +98,7 @@ class Runner:
             raise asyncio.CancelledError
         task.uncancel()
         if held.reason == "lease":
+            _log.warning("job.lease_lost", job_id=held.job_id, token=held.token)
             return None
         return verdict.cancelled(recorder.events) if held.reason == "cancel" else verdict.released(recorder.events)
 

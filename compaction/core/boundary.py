@@ -33,6 +33,7 @@ class Boundary:
     covers_through_seq: int
     job_id: str
     preserved: PreservedSegment | None = None
+    pinned: tuple[str, ...] = ()  # standing constraints of the user, word for word
 
     def message(self) -> Message:
         """The marker as a stored message: role system, no text, everything in its metadata."""
@@ -48,6 +49,8 @@ class Boundary:
             "covers_through_seq": self.covers_through_seq,
             "job_id": self.job_id,
         }
+        if self.pinned:
+            fields["pinned"] = list(self.pinned)
         if self.preserved is not None:
             fields["preserved_segment"] = {
                 "head_uuid": self.preserved.head_uuid,

@@ -1,8 +1,12 @@
-"""Leadership: one worker's reconciler leads, by an advisory lock that falls with its connection."""
+"""Leadership: one worker's reconciler leads, by an advisory lock that falls with its connection.
+
+A process that is frozen keeps its connection open, and with it the lock. So Postgres itself ends the connection of a
+leader that says nothing for a while (`idle_session_timeout`): leadership is a lease that each question renews.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Integer, case, cast, column, exists, func, literal_column, select, table
+from sqlalchemy import BigInteger, Boolean, Integer, Text, bindparam, case, cast, column, exists, func, literal_column, select, table
 from sqlalchemy.dialects.postgresql import OID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -29,17 +33,26 @@ _HOLDS = exists().where(
 )
 _TRY = select(case((_HOLDS, literal_column("true")), else_=func.pg_try_advisory_lock(_SPACE, _LOCK)))
 _RESIGN = select(func.pg_advisory_unlock(_SPACE, _LOCK))
+_SILENCE = select(
+    func.set_config(
+        literal_column("'idle_session_timeout'"), bindparam("b_milliseconds", type_=Text), literal_column("false")
+    )
+)
 
 
-async def try_lead(conn: AsyncConnection) -> bool:
+async def try_lead(conn: AsyncConnection, silence_seconds: float) -> bool:
     """Whether this connection leads now. It may ask again: the lock is taken once.
 
-    It leads until it resigns or is closed: keep the connection, do not give it back to the pool.
+    It leads until it resigns, is closed, or does not ask for `silence_seconds`: then Postgres closes it. Keep the
+    connection, do not give it back to the pool.
     """
     leads: bool = (await conn.execute(_TRY)).scalar_one()
+    if leads:
+        await conn.execute(_SILENCE, {"b_milliseconds": str(max(1, int(silence_seconds * 1000)))})
     return leads
 
 
 async def resign(conn: AsyncConnection) -> None:
     """Lets another one lead; the connection may go back to the pool then."""
+    await conn.execute(_SILENCE, {"b_milliseconds": "0"})
     await conn.execute(_RESIGN)

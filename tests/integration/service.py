@@ -1,4 +1,4 @@
-"""The running service for tests: a real API process and real workers on a real Postgres and Valkey, and a fake provider."""
+"""The running service for tests: real API and worker processes on real Postgres and Valkey, and a fake provider."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx2
+import redis
 
 from ops.embedded.processes import Command, Process
 from ops.fake_provider import Call, FakeProvider, FakeProviderThread
@@ -40,6 +41,7 @@ class Service:
             "COMPACTD_HEARTBEAT_SECONDS": "1",
             "COMPACTD_RECONCILE_SECONDS": "0.2",
             "COMPACTD_REDISPATCH_SECONDS": "2",
+            "COMPACTD_DRAIN_SECONDS": "2",
             "ANTHROPIC_API_KEY": "sk-test-key-that-must-not-leak",
             **environ,
         }
@@ -87,10 +89,16 @@ class Service:
         return worker
 
     def kill_workers(self) -> None:
-        """kill -9 of every worker."""
+        """Kills every worker with signal 9."""
         for worker in self.workers:
             worker.signal(signal.SIGKILL)
+            worker.stop()
         self.workers.clear()
+
+    def flush_redis(self) -> None:
+        """Redis forgets everything."""
+        with redis.Redis.from_url(self._environ["COMPACTD_REDIS_URL"]) as client:
+            client.flushall()
 
     def log(self, name: str) -> str:
         """Everything that the processes of this kind wrote to their logs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from compaction.store import leader, workers
@@ -67,3 +68,22 @@ async def test_the_lead_falls_with_its_connection(stage: Stage) -> None:
         await one.close()
         assert await leader.try_lead(other, 60)
         await leader.resign(other)
+
+
+async def test_a_leader_that_falls_silent_loses_the_lead(stage: Stage) -> None:
+    """A frozen process keeps its connection open; Postgres ends it after the silence that the leader allowed itself."""
+    async with stage.database.dedicated() as frozen, stage.database.connect() as other:
+        await frozen.execute(f"SELECT pg_advisory_lock({leader.LOCK_SPACE}, {leader.LEADER_LOCK})")
+        await frozen.execute("SET idle_session_timeout = 50")  # what try_lead sets for a silence of 0.05 seconds
+        while not await leader.try_lead(other, 60):
+            await anyio.sleep(0.05)
+        await leader.resign(other)
+
+
+async def test_the_silence_is_set_with_the_lead_and_lifted_with_it(stage: Stage) -> None:
+    async with stage.database.connect() as one:
+        await leader.try_lead(one, 7.5)
+        shown = (await one.exec_driver_sql("SHOW idle_session_timeout")).scalar_one()
+        assert shown == "7500ms"
+        await leader.resign(one)
+        assert (await one.exec_driver_sql("SHOW idle_session_timeout")).scalar_one() == "0"

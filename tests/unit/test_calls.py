@@ -1,0 +1,179 @@
+"""From a history to one paid summary, over fakes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from compaction.calls import CallPlan, paid_summary
+from compaction.core.messages import Message
+from compaction.core.prompts import Prompts
+from compaction.core.results import SessionFacts
+from compaction.core.shared_prefix import PrefixNotShareable
+from compaction.errors import NoSummary, Overloaded, PromptTooLong, SummaryTruncated
+from compaction.ports import PaidSummary, Progress, RequestKind, SummaryReply, SummaryRequest
+from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedSummarizer, flat_price, summary_reply, talk
+
+pytestmark = pytest.mark.anyio
+
+FACTS = SessionFacts(session_id="s1", tenant="t1", model="claude-haiku-4-5", system="You are an agent.")
+TOO_LONG = PromptTooLong(gap=3_000, actual=13_000, limit=10_000)
+
+
+def plan(kind: RequestKind = "fresh", **changes: object) -> CallPlan:
+    """A plan that replaces everything."""
+    fields: dict[str, object] = {
+        "facts": FACTS,
+        "kind": kind,
+        "model": "claude-haiku-4-5",
+        "part": tuple,
+        "ask": lambda kind, shorter: Prompts("system" if kind == "fresh" else "", "shorter" if shorter else "sum up"),
+        "estimated_tokens": 10_000,
+        "window_tokens": 200_000,
+        "max_output_tokens": 20_000,
+    }
+    return CallPlan(**(fields | changes))  # type: ignore[arg-type]  # a test's shorthand
+
+
+class Run:
+    """One run over fakes."""
+
+    def __init__(self, *script: SummaryReply | Exception, history: tuple[Message, ...] = ()) -> None:
+        self.summarizer = ScriptedSummarizer(list(script))  # type: ignore[arg-type]  # PrefixNotShareable is no JobError
+        self.history = MemoryHistory(history or talk(12))
+        self.recorder = MemoryRecorder()
+
+    async def __call__(self, wanted: CallPlan) -> PaidSummary:
+        """The paid summary."""
+        return await paid_summary(wanted, self.history, self.summarizer, self.recorder, flat_price)
+
+
+async def test_one_good_reply_is_saved_before_it_is_returned() -> None:
+    run = Run()
+    paid = await run(plan())
+    assert run.recorder.saved == [paid]
+    assert paid.text.startswith("1. Primary Request")
+    assert (paid.strategy, paid.ptl_attempts, run.recorder.calls) == ("fresh", 0, 1)
+
+
+async def test_usage_and_cost_count_all_calls_the_failed_ones_too() -> None:
+    """Two calls of 40,900 tokens at a dollar per million."""
+    run = Run(summary_reply("nothing"), summary_reply())
+    run.summarizer.script[0] = SummaryReply(
+        text=" ", stop_reason="end_turn", usage=summary_reply().usage, model="claude-haiku-4-5"
+    )
+    paid = await run(plan())
+    assert paid.usage.total_tokens == 81_800
+    assert Decimal(paid.cost_usd or 0) == Decimal("0.0818")
+
+
+async def test_a_prompt_that_was_too_long_is_cut_and_the_cut_is_told() -> None:
+    run = Run(TOO_LONG, summary_reply())
+    paid = await run(plan())
+    sent = [len(request.messages) for request in run.summarizer.requests]
+    assert sent[1] < sent[0]
+    assert paid.dropped_rounds > 0
+    told = dict(run.recorder.events)["tengu_compact_ptl_retry"]
+    assert (told["attempt"], told["gap"]) == (1, 3_000)
+    assert told["dropped_rounds"] == paid.dropped_rounds
+    assert told["first_seq"] == 1
+
+
+async def test_cuts_add_up_over_refusals() -> None:
+    run = Run(TOO_LONG, TOO_LONG, summary_reply())
+    paid = await run(plan())
+    sent = [len(request.messages) for request in run.summarizer.requests]
+    assert sent == sorted(sent, reverse=True)
+    assert paid.ptl_attempts == 2
+    told = [fields["dropped_rounds"] for name, fields in run.recorder.events if name == "tengu_compact_ptl_retry"]
+    assert told[1] == paid.dropped_rounds > told[0]
+
+
+async def test_a_request_that_cannot_fit_is_counted_and_cut_before_it_is_sent() -> None:
+    run = Run()
+    run.summarizer.counted_tokens = 30_000
+    paid = await run(plan(estimated_tokens=14_000, window_tokens=30_000))
+    assert len(run.summarizer.requests) == 1
+    assert (paid.ptl_attempts, run.recorder.calls) == (0, 1)
+    assert paid.dropped_rounds > 0
+
+
+async def test_a_count_that_fits_changes_nothing() -> None:
+    run = Run()
+    run.summarizer.counted_tokens = 9_000
+    paid = await run(plan(estimated_tokens=14_000, window_tokens=30_000))
+    assert paid.dropped_rounds == 0
+
+
+async def test_a_provider_that_does_not_count_is_simply_asked() -> None:
+    run = Run()
+    assert (await run(plan(estimated_tokens=14_000, window_tokens=30_000))).dropped_rounds == 0
+
+
+async def test_a_filled_window_is_a_prompt_that_was_too_long() -> None:
+    run = Run(summary_reply(stop_reason="model_context_window_exceeded"), summary_reply())
+    assert (await run(plan())).ptl_attempts == 1
+
+
+async def test_a_tool_call_instead_of_a_shared_summary_falls_back_to_fresh() -> None:
+    run = Run(summary_reply(stop_reason="tool_use"), summary_reply())
+    paid = await run(plan("shared_prefix"))
+    assert [request.kind for request in run.summarizer.requests] == ["shared_prefix", "fresh"]
+    assert paid.strategy == "fresh"
+
+
+async def test_a_prefix_that_cannot_be_shared_goes_fresh() -> None:
+    run = Run(PrefixNotShareable("needs repair: blank"), summary_reply())
+    assert (await run(plan("shared_prefix"))).strategy == "fresh"
+
+
+async def test_a_truncated_summary_is_asked_for_shorter_and_then_given_up() -> None:
+    run = Run(summary_reply(stop_reason="max_tokens"))
+    with pytest.raises(SummaryTruncated):
+        await run(plan())
+    assert [request.user_prompt for request in run.summarizer.requests] == ["sum up", "shorter"]
+
+
+async def test_no_summary_twice_is_final() -> None:
+    run = Run(summary_reply(stop_reason="tool_use"))
+    with pytest.raises(NoSummary):
+        await run(plan())
+    assert run.recorder.calls == 2
+    assert run.recorder.saved == []
+
+
+async def test_other_errors_of_the_provider_go_straight_out() -> None:
+    run = Run(Overloaded())
+    with pytest.raises(Overloaded):
+        await run(plan())
+
+
+async def test_the_history_is_loaded_for_the_call_and_not_held() -> None:
+    """Nothing but the summarizer's own argument may refer to the messages while the model writes."""
+    run = Run()
+    await run(plan())
+    assert run.history.loads == 1
+
+
+async def test_progress_grows_with_the_text_and_stays_below_eighty_percent() -> None:
+    class Chatty(ScriptedSummarizer):
+        async def summarize(self, request: SummaryRequest, progress: Progress) -> SummaryReply:
+            for count in range(500, 40_000, 500):
+                progress.characters(count)
+            return await super().summarize(request, progress)
+
+    run = Run()
+    run.summarizer = Chatty()
+    await run(plan())
+    percents = [percent for _, percent in run.recorder.steps]
+    assert percents == sorted(percents)
+    assert percents[0] == 20
+    assert percents[-1] == 80
+
+
+async def test_a_degraded_reply_is_named_extractive_and_costs_nothing() -> None:
+    good = summary_reply()
+    local = SummaryReply(text=good.text, stop_reason="end_turn", usage=good.usage, model="extractive", degraded=True)
+    paid = await Run(local)(plan())
+    assert (paid.strategy, paid.degraded, paid.cost_usd) == ("extractive", True, None)

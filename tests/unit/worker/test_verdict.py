@@ -1,0 +1,135 @@
+"""What becomes of an attempt."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from compaction.core.boundary import Boundary
+from compaction.core.breaker import BreakerChange, BreakerState
+from compaction.core.jobs import Trigger
+from compaction.core.results import CompactionResult, Skipped
+from compaction.errors import ApiError, AuthError, NoSummary, Overloaded, RateLimited
+from compaction.store.jobs import Claim, JobRow
+from compaction.store.sessions import SessionRow
+from worker import verdict
+
+NOW = datetime(2026, 11, 30, tzinfo=UTC)
+
+
+def claim(trigger: Trigger = "auto", *, attempt: int = 1, age_seconds: float = 10.0) -> Claim:
+    """A claimed job."""
+    job = JobRow(
+        id="01a22e22-7bd7-771e-b1d8-3ea2b2bffb7b",
+        tenant_id=1,
+        session_id=1,
+        session_name="s",
+        status="running",
+        trigger=trigger,
+        scope_kind="full",
+        scope_uuid=None,
+        instructions=None,
+        strategy=None,
+        fallback=None,
+        force=False,
+        token_gap=None,
+        metadata={},
+        priority=20,
+        not_before=NOW,
+        deadline_at=None,
+        attempt=attempt,
+        max_attempts=5,
+        crashes=0,
+        model_calls=0,
+        coalesced=0,
+        cancel_requested_at=None,
+        covers_through_seq=4,
+        progress={},
+        was_compacted=None,
+        reason=None,
+        error=None,
+        traceparent=None,
+        created_at=NOW,
+        started_at=NOW,
+        ended_at=None,
+    )
+    session = SessionRow(1, 1, "s", "claude-haiku-4-5", None, {}, 4, 0, None, NOW, NOW)
+    return Claim(
+        job=job,
+        token=7,
+        covers_through_seq=4,
+        paid_summary=None,
+        session=session,
+        tenant="t",
+        breaker=BreakerState(),
+        claimed_at=NOW,
+        age_seconds=age_seconds,
+    )
+
+
+def result(*, under_threshold: bool = True) -> CompactionResult:
+    """A finished compaction."""
+    boundary = Boundary(uuid="b", trigger="auto", strategy="fresh", pre_tokens=9, covers_through_seq=4, job_id="j")
+    return CompactionResult(
+        job_id="j",
+        strategy="fresh",
+        boundary=boundary,
+        pre_tokens=9,
+        post_tokens=3,
+        cost_usd=Decimal(0),
+        covers_through_seq=4,
+        prefix_hash="",
+        under_threshold=under_threshold,
+    )
+
+
+def test_a_result_ends_the_job_and_closes_the_breaker() -> None:
+    finish = verdict.on_outcome(claim().job, result(), [])
+    assert (finish.status, finish.was_compacted, finish.breaker) == ("succeeded", True, BreakerChange("success"))
+    assert finish.result is not None
+
+
+def test_an_automatic_result_over_the_threshold_counts_as_a_failure() -> None:
+    finish = verdict.on_outcome(claim().job, result(under_threshold=False), [])
+    assert (finish.status, finish.breaker) == ("succeeded", BreakerChange("failure", "not_effective"))
+
+
+def test_a_skip_is_a_success_with_a_reason_and_no_result() -> None:
+    finish = verdict.on_outcome(claim().job, Skipped("below_threshold"), [])
+    assert (finish.status, finish.was_compacted, finish.reason) == ("succeeded", False, "below_threshold")
+    assert (finish.result, finish.breaker) == (None, None)
+
+
+def test_a_passing_trouble_is_tried_again_and_does_not_count() -> None:
+    """First retry after 2 s ± 20 %: with jitter 0.5 exactly 2 s."""
+    finish = verdict.on_error(claim(), Overloaded(), [], jitter=0.5)
+    assert (finish.status, finish.delay_seconds, finish.counted, finish.breaker) == ("retrying", 2.0, True, None)
+
+
+def test_retry_after_of_the_provider_is_honoured() -> None:
+    assert verdict.on_error(claim(), RateLimited(retry_after_seconds=40), [], jitter=0.5).delay_seconds == 40.0
+
+
+@pytest.mark.parametrize(("attempt", "age_seconds"), [(5, 10.0), (1, 24 * 3600.0)])
+def test_the_last_attempt_or_the_deadline_ends_it(attempt: int, age_seconds: float) -> None:
+    finish = verdict.on_error(claim(attempt=attempt, age_seconds=age_seconds), ApiError(retryable=True), [], jitter=0.5)
+    assert finish.status == "failed"
+    assert finish.error == {"code": "api_error", "message": ApiError().message, "retryable": True}
+
+
+def test_a_final_failure_of_an_automatic_job_counts_once() -> None:
+    assert verdict.on_error(claim(), NoSummary(), [], jitter=0.5).breaker == BreakerChange("failure", "no_summary")
+    assert verdict.on_error(claim("manual"), NoSummary(), [], jitter=0.5).breaker is None
+    assert verdict.on_error(claim(), AuthError(), [], jitter=0.5).breaker is None
+
+
+def test_a_cancelled_attempt_ends_cancelled_and_counts_nothing() -> None:
+    finish = verdict.cancelled([])
+    assert (finish.status, finish.breaker) == ("cancelled", None)
+
+
+def test_a_released_attempt_keeps_its_number() -> None:
+    finish = verdict.released([("released", {})])
+    assert (finish.status, finish.counted, finish.delay_seconds) == ("retrying", False, 0.0)
