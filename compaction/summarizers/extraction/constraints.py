@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from compaction.summarizers.extraction.cues import has_cue, sentences
+from compaction.core.cues import sentences
+from compaction.core.pinned import is_constraint
 from compaction.summarizers.extraction.excerpts import bullet, clean
 from compaction.summarizers.extraction.items import Item
 from compaction.summarizers.extraction.prior import Prior
@@ -15,7 +16,6 @@ SCANNED_MESSAGE_CHARS = 20_000  # of one message; further on it is pasted data
 SCANNED_CHARS = 200_000  # of all user words, newest first, so that a huge chat stays cheap
 MAX_CONSTRAINTS = 50  # as many as `core.constraints` pins
 WEIGHT = 2  # a rule stays longer than a wish
-_ASKING = ("can you", "could you", "would you", "will you", "please")
 _LABELLED = re.compile(r"[*_]{0,2}(constraint|withdrawn):[*_]{0,2}\s{0,8}(\S.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -35,14 +35,6 @@ def constraints(timeline: Timeline, prior: Prior) -> list[str]:
 def is_label(entry: str) -> bool:
     """Whether an entry of an earlier summary states or withdraws a rule."""
     return _LABELLED.fullmatch(entry) is not None
-
-
-def is_constraint(sentence: str) -> bool:
-    """Whether a sentence lays down a rule; a question does not, unless it is a polite order."""
-    lowered = sentence.lower()
-    if lowered.rstrip("\"') ").endswith(("?", "\uff1f")) and not lowered.startswith(_ASKING):
-        return False
-    return has_cue(sentence, "constraints")
 
 
 def items(timeline: Timeline, prior: Prior) -> list[Item]:

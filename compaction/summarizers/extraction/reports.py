@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from compaction.core.cues import has_cue, sentences
 from compaction.summarizers.extraction import commands
-from compaction.summarizers.extraction.cues import has_cue, sentences
 from compaction.summarizers.extraction.excerpts import bullet, excerpt, line
 from compaction.summarizers.extraction.items import Item
 from compaction.summarizers.extraction.prior import Prior

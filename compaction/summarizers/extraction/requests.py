@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compaction.summarizers.extraction.cues import has_cue, sentences
+from compaction.core.cues import has_cue, sentences
 from compaction.summarizers.extraction.excerpts import bullet, excerpt, line
 from compaction.summarizers.extraction.items import Item
 from compaction.summarizers.extraction.prior import Prior

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compaction.core.messages import Block, Message
+from compaction.core.speech import typed
 from compaction.summarizers.extraction.calls import Call, call_from, is_call
 from compaction.summarizers.extraction.commands import Run, is_viewing
 from compaction.summarizers.extraction.outcomes import OPEN, Outcome, is_result, outcome_from, said_by_user
 from compaction.summarizers.extraction.sizes import message_chars
-from compaction.summarizers.extraction.speech import typed
 
 Speaker = Literal["user", "assistant", "tool"]
 INTERRUPTED = "[Request interrupted"  # what Claude Code writes when the user presses Escape

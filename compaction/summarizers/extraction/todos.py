@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compaction.core.cues import has_cue, sentences
 from compaction.core.jsonbytes import Json
 from compaction.summarizers.extraction.calls import Call
-from compaction.summarizers.extraction.cues import has_cue, sentences
 from compaction.summarizers.extraction.excerpts import bullet, line
 from compaction.summarizers.extraction.items import Item
 from compaction.summarizers.extraction.outcomes import Outcome

@@ -6,7 +6,7 @@ import pytest
 
 from compaction.core import constraints as pins
 from compaction.core.messages import Message
-from compaction.summarizers.extraction.constraints import is_constraint
+from compaction.core.pinned import is_constraint
 from tests.unit.summarizers.talk import asked, assistant, called, filler, sections, user
 
 WRAPPED = "<system-reminder>\nNever mind the gap.\n</system-reminder>\nPlease fix the login."

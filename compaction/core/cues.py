@@ -1,11 +1,11 @@
-"""Sentences and the cues in them, from the word lists in cues.toml."""
+"""Sentences and the cues in them, from the word lists in texts/cues.toml."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from functools import cache
-from importlib import resources
+from importlib.resources import files
 from typing import Literal
 
 CueKind = Literal["constraints", "changes", "decisions", "promises"]
@@ -17,10 +17,13 @@ WRAPPED_LINE_CHARS = 50  # a shorter line was ended by its writer, not by the ma
 MAX_SENTENCE_CHARS = 400  # longer "sentences" are pasted data
 
 
+_TABLES = tomllib.loads(files("compaction.core").joinpath("texts", "cues.toml").read_text("utf-8"))
+
+
 @cache
 def _pattern(kind: CueKind) -> re.Pattern[str]:
-    table = tomllib.loads(resources.files(__package__).joinpath("cues.toml").read_text("utf-8"))[kind]
-    return re.compile("|".join(f"(?:{expression})" for language in table.values() for expression in language))
+    languages = _TABLES[kind].values()
+    return re.compile("|".join(f"(?:{expression})" for expressions in languages for expression in expressions))
 
 
 def has_cue(sentence: str, kind: CueKind) -> bool:
