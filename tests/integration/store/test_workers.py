@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.store import leader, workers
 from tests.integration.store.stage import Stage
@@ -52,6 +53,12 @@ async def test_a_loop_that_hangs_for_days_is_a_number_that_fits(stage: Stage) ->
         await workers.beat_worker(conn, "stuck", 1, 0, 1e9, draining=False)
 
 
+async def _lead_at_last(conn: AsyncConnection) -> None:
+    """Returns once this connection leads; the server needs a moment to notice that another one is gone."""
+    while not await leader.try_lead(conn, 60):
+        await anyio.sleep(0.02)  # noqa: ASYNC110 - what we wait for happens in Postgres, which sets no event of ours
+
+
 async def test_one_of_two_leads_until_it_resigns(stage: Stage) -> None:
     async with stage.database.connect() as one, stage.database.connect() as other:
         assert [await leader.try_lead(one, 60), await leader.try_lead(other, 60)] == [True, False]
@@ -66,7 +73,7 @@ async def test_the_lead_falls_with_its_connection(stage: Stage) -> None:
         await one.execute(f"SELECT pg_advisory_lock({leader.LOCK_SPACE}, {leader.LEADER_LOCK})")
         assert not await leader.try_lead(other, 60)
         await one.close()
-        assert await leader.try_lead(other, 60)
+        await _lead_at_last(other)
         await leader.resign(other)
 
 
@@ -75,8 +82,7 @@ async def test_a_leader_that_falls_silent_loses_the_lead(stage: Stage) -> None:
     async with stage.database.dedicated() as frozen, stage.database.connect() as other:
         await frozen.execute(f"SELECT pg_advisory_lock({leader.LOCK_SPACE}, {leader.LEADER_LOCK})")
         await frozen.execute("SET idle_session_timeout = 50")  # what try_lead sets for a silence of 0.05 seconds
-        while not await leader.try_lead(other, 60):
-            await anyio.sleep(0.05)
+        await _lead_at_last(other)
         await leader.resign(other)
 
 
