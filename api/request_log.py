@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from http import HTTPStatus
 from uuid import uuid4
 
 import structlog
@@ -18,6 +19,7 @@ from api import errors
 from compaction import telemetry
 
 REQUEST_ID = "X-Request-Id"
+PROBES = frozenset({"/healthz", "/readyz"})  # asked every few seconds; a line each would bury the others
 _SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # what we echo into headers and logs; anything else gets a new id
 
 _log = telemetry.logger("api")
@@ -41,7 +43,9 @@ class RequestLog:
         answer = _Answer(send, request_id)
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             await self._run(scope, receive, answer)
-            _log.info("request", **_facts(scope), status=answer.status, seconds=round(time.monotonic() - started, 4))
+            facts = _facts(scope) | {"status": answer.status, "seconds": round(time.monotonic() - started, 4)}
+            quiet = facts["route"] in PROBES and answer.status == HTTPStatus.OK
+            (_log.debug if quiet else _log.info)("request", **facts)
 
     async def _run(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:

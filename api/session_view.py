@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from api.bodies import think
 from api.live import live_messages, size_bytes
 from api.schemas.breakers import Breaker
-from api.schemas.sessions import Fullness, Marks, Session
+from api.schemas.sessions import Fullness, Marks, Session, StoredSession
 from compaction.core import jsonbytes, thresholds, tokens
 from compaction.core.breaker import BreakerState
 from compaction.core.jsonbytes import Json
@@ -25,14 +25,7 @@ async def session_view(
     size = size_bytes(live) + sum(map(len, parameters.values()))
     fullness = await think(size, _fullness, row, live, parameters, marks, settings)
     return Session(
-        id=row.name,
-        model=row.model,
-        query_source=row.query_source,
-        settings=row.settings,
-        head_seq=row.head_seq,
-        live_job_id=row.live_job_id,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
+        **dict(StoredSession.of(row)),
         state=fullness,
         breaker=Breaker.of(row.name, breaker, settings.breaker_cooldown_seconds),
     )

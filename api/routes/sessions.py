@@ -11,7 +11,7 @@ from api.auth import Reader, SessionWriter
 from api.found import NO_SESSION, found
 from api.intake import decoded, object_fields
 from api.schemas.fields import SessionPath
-from api.schemas.sessions import Session, SessionRequest
+from api.schemas.sessions import Session, SessionRequest, StoredSession
 from api.services import services
 from api.session_view import session_view
 from compaction.errors import InvalidRequest
@@ -33,16 +33,17 @@ _EXAMPLE = {
     summary="Create or change a session",
     openapi_extra=openapi.takes(SessionRequest, _EXAMPLE),
     responses={
-        200: openapi.gives(Session, "Changed"),
-        201: openapi.gives(Session, "Created"),
+        200: openapi.gives(StoredSession, "Changed"),
+        201: openapi.gives(StoredSession, "Created"),
         **openapi.refuses(400, 413, 415),
     },
 )
 async def put_session(request: Request, caller: SessionWriter, session_id: SessionPath) -> Response:
-    """Create a session, or change the fields that are given; absent fields keep their values."""
+    """Create a session, or change the fields that are given; absent fields keep their values, null takes one away."""
     held = services(request)
     body = await bodies.read(request, held.settings.max_body_bytes)
     wanted, raws = await bodies.think(len(body), _decoded, body)
+    taken_away = {name for name in wanted.model_fields_set if getattr(wanted, name) is None}
     async with held.database.begin() as conn:
         before = await sessions.get(conn, caller.tenant_id, session_id)
         if before is None and wanted.model is None:
@@ -53,14 +54,10 @@ async def put_session(request: Request, caller: SessionWriter, session_id: Sessi
             session_id,
             model=wanted.model,
             parameters=raws,
-            settings=wanted.settings,
-            query_source=wanted.query_source,
+            settings={} if "settings" in taken_away else wanted.settings,
+            query_source="" if "query_source" in taken_away else wanted.query_source,
         )
-        live = await sessions.load_live(conn, row.id)
-        parameters = await sessions.load_parameters(conn, row.id)
-        breaker = await breakers.get(conn, row.id)
-    view = await session_view(row, live, parameters, breaker, held.settings)
-    return json_answer(view, 201 if before is None else 200)
+    return json_answer(StoredSession.of(row), 201 if before is None else 200)
 
 
 @router.get(

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from api.schemas.breakers import Breaker
 from api.schemas.fields import Answer, Metadata, Name, Request, Text
+from compaction.store.session_rows import SessionRow
 
 
 def _system(value: Any) -> Any:  # noqa: ANN401 - JSON
@@ -32,7 +33,7 @@ def _request(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 class SessionRequest(Request):
-    """What to create or change. A field that is absent keeps its value; `model` is needed the first time."""
+    """What to create or change: an absent field keeps its value, null takes it away; a new session needs a model."""
 
     model: Name | None = None
     system: Annotated[Any, AfterValidator(_system)] = None
@@ -64,8 +65,8 @@ class Fullness(Answer):
     marks: Marks
 
 
-class Session(Answer):
-    """A stored session."""
+class StoredSession(Answer):
+    """A session as it is stored."""
 
     id: str
     model: str
@@ -75,5 +76,24 @@ class Session(Answer):
     live_job_id: str | None = Field(description="The job whose result the live view begins with")
     created_at: datetime
     updated_at: datetime
+
+    @classmethod
+    def of(cls, row: SessionRow) -> StoredSession:
+        """The session as clients see it."""
+        return cls(
+            id=row.name,
+            model=row.model,
+            query_source=row.query_source,
+            settings=row.settings,
+            head_seq=row.head_seq,
+            live_job_id=row.live_job_id,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+
+
+class Session(StoredSession):
+    """A session and how it stands: its size against its marks, and its circuit breaker."""
+
     state: Fullness
     breaker: Breaker

@@ -17,7 +17,7 @@ import httpx2
 
 from compaction.client.errors import Refused, TimedOut, Unreachable
 from compaction.client.http import Http
-from compaction.client.shapes import Appended, Breaker, Imported, Job, Page, Result, Session
+from compaction.client.shapes import Appended, Breaker, Imported, Job, Page, Result, Session, StoredSession
 from compaction.core.jsonbytes import Json
 
 CHUNK_BYTES = 256 * 1024  # of an upload: small enough for a smooth progress line
@@ -49,9 +49,9 @@ class Client:
         """Closes the connections."""
         await self._http.close()
 
-    async def put_session(self, session_id: str, **fields: Json) -> Session:
+    async def put_session(self, session_id: str, **fields: Json) -> StoredSession:
         """Creates a session or changes the given fields: model, system, tools, request, settings, query_source."""
-        return cast("Session", await self._http.json("PUT", _session(session_id), body=fields))
+        return cast("StoredSession", await self._http.json("PUT", _session(session_id), body=fields))
 
     async def session(self, session_id: str) -> Session:
         """How a session stands."""

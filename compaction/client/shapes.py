@@ -59,8 +59,8 @@ class Fullness(TypedDict):
     marks: dict[str, int]
 
 
-class Session(TypedDict):
-    """A stored session."""
+class StoredSession(TypedDict):
+    """A session as it is stored."""
 
     id: str
     model: str
@@ -70,6 +70,11 @@ class Session(TypedDict):
     live_job_id: str | None
     created_at: str
     updated_at: str
+
+
+class Session(StoredSession):
+    """A session and how it stands."""
+
     state: Fullness
     breaker: Breaker
 

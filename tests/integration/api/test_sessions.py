@@ -42,8 +42,19 @@ async def test_a_session_tells_its_size_against_the_marks_of_its_window(client: 
 
 async def test_the_window_of_a_session_can_be_set(client: httpx2.AsyncClient) -> None:
     settings = {"context_window": 100_000, "max_output_tokens": 8_000}
-    answer = await client.put("/v1/sessions/s1", json={"model": MODEL, "settings": settings})
+    await client.put("/v1/sessions/s1", json={"model": MODEL, "settings": settings})
+    answer = await client.get("/v1/sessions/s1")
     assert answer.json()["state"]["marks"]["effective_window"] == 92_000
+
+
+async def test_null_takes_a_field_away_and_an_absent_one_stays(client: httpx2.AsyncClient) -> None:
+    given = {"model": MODEL, "settings": {"context_window": 100_000}, "query_source": "main", "system": "x" * 4_000}
+    await client.put("/v1/sessions/s1", json=given)
+    before = (await client.get("/v1/sessions/s1")).json()["state"]["tokens"]
+    await client.put("/v1/sessions/s1", json={"query_source": None})
+    kept = (await client.put("/v1/sessions/s1", json={"settings": None, "system": None})).json()
+    assert (kept["query_source"], kept["settings"], kept["model"]) == (None, {}, MODEL)
+    assert (await client.get("/v1/sessions/s1")).json()["state"]["tokens"] < before
 
 
 async def test_a_new_session_needs_a_model(client: httpx2.AsyncClient) -> None:
