@@ -55,8 +55,8 @@ async def test_a_loop_that_hangs_for_days_is_a_number_that_fits(stage: Stage) ->
 
 async def _lead_at_last(conn: AsyncConnection) -> None:
     """Returns once this connection leads; the server needs a moment to notice that another one is gone."""
-    while not await leader.try_lead(conn, 60):
-        await anyio.sleep(0.02)  # noqa: ASYNC110 - what we wait for happens in Postgres, which sets no event of ours
+    while not await leader.try_lead(conn, 60):  # noqa: ASYNC110 - Postgres sets no event of ours
+        await anyio.sleep(0.02)
 
 
 async def test_one_of_two_leads_until_it_resigns(stage: Stage) -> None:
