@@ -5,13 +5,37 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
 from api.schemas.fields import Answer, Instructions, Metadata, Name, PageQuery, Request, SessionId
 from compaction.core.jobs import ScopeKind, Status, StrategyName, Trigger
 from compaction.store.job_rows import JobRow
 
 MAX_TOKEN_GAP = 100_000_000  # a hundred times the largest window
+
+
+_JOB: dict[str, Any] = {
+    "id": "01a22e26-5941-7380-aaa5-3156a0f6644b",
+    "session_id": "agent-7:2026-11-30",
+    "trigger": "manual",
+    "scope": {"kind": "full", "uuid": None},
+    "status": "succeeded",
+    "done": True,
+    "attempt": 1,
+    "max_attempts": 5,
+    "created_at": "2026-11-30T20:29:54.895573Z",
+    "started_at": "2026-11-30T20:29:54.931027Z",
+    "ended_at": "2026-11-30T20:30:21.408216Z",
+    "not_before": "2026-11-30T20:29:54.895573Z",
+    "progress": {"step": "committing", "percent": 95},
+    "coalesced": 0,
+    "was_compacted": True,
+    "reason": None,
+    "error": None,
+    "instructions": "Keep the decisions about the database.",
+    "metadata": {"asked_by": "deploy-bot"},
+    "result_url": "/v1/compactions/01a22e26-5941-7380-aaa5-3156a0f6644b/result",
+}
 
 
 class ScopeRequest(Request):
@@ -59,6 +83,8 @@ class JobScope(Answer):
 
 class Job(Answer):
     """One request to compact, from its acceptance to its end."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_JOB]})
 
     id: str
     session_id: str

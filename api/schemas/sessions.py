@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from api.schemas.breakers import Breaker
 from api.schemas.fields import Answer, Metadata, Name, Request, Text
@@ -92,8 +92,42 @@ class StoredSession(Answer):
         )
 
 
+_SESSION: dict[str, Any] = {
+    "id": "agent-7:2026-11-30",
+    "model": "claude-haiku-4-5",
+    "query_source": "main",
+    "settings": {"auto_compact_enabled": True},
+    "head_seq": 277,
+    "live_job_id": None,
+    "created_at": "2026-11-30T08:02:11.140000Z",
+    "updated_at": "2026-11-30T20:29:54.560000Z",
+    "state": {
+        "tokens": 170_896,
+        "level": "auto",
+        "percent_left": 0,
+        "marks": {
+            "window": 200_000,
+            "effective_window": 180_000,
+            "warning": 160_000,
+            "error": 160_000,
+            "auto_compact": 167_000,
+            "block": 177_000,
+        },
+    },
+    "breaker": {
+        "session_id": "agent-7:2026-11-30",
+        "state": "closed",
+        "failures": 0,
+        "opened_at": None,
+        "last_error_code": None,
+    },
+}
+
+
 class Session(StoredSession):
     """A session and how it stands: its size against its marks, and its circuit breaker."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_SESSION]})
 
     state: Fullness
     breaker: Breaker

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx2
 import pytest
+
+from api.schemas.compactions import Job
+from api.schemas.problems import Problem
+from api.schemas.sessions import Session
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +73,16 @@ async def test_every_call_says_what_it_answers_and_what_it_refuses(document: dic
         for status, response in responses.items():
             if status.startswith(("4", "5")):
                 assert list(response["content"]) == ["application/problem+json"], (path, status)
+
+
+async def test_the_examples_are_what_they_are_examples_of() -> None:
+    for model in (Job, Session, Problem):
+        extra = model.model_config["json_schema_extra"]
+        assert isinstance(extra, dict)
+        examples = extra["examples"]
+        assert isinstance(examples, list)
+        for example in examples:
+            assert json.loads(model.model_validate(example).model_dump_json()) == example
 
 
 async def test_every_json_body_has_an_example(document: dict[str, Any]) -> None:

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from compaction import telemetry
+from compaction.errors import NotFound
+
+SECRET = "SECRET-4711 of a transcript"
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    """Where the log goes; the set-up of the process comes back afterwards."""
+    root = logging.getLogger()
+    before = (root.handlers, root.level)
+    output = io.StringIO()
+    telemetry.configure("info", service="test", stream=output)
+    yield output
+    root.handlers, level = before
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def fail() -> None:
+    raise ValueError(SECRET)
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_an_event_is_one_json_line(stream: io.StringIO) -> None:
+    telemetry.logger("api").info("request", status=200)
+    (line,) = lines(stream)
+    assert (line["event"], line["part"], line["service"], line["level"], line["status"]) == (
+        "request",
+        "api",
+        "test",
+        "info",
+        200,
+    )
+    assert line["timestamp"].endswith("Z")
+
+
+def test_lines_below_the_level_are_left_out(stream: io.StringIO) -> None:
+    telemetry.logger("api").debug("chatter")
+    logging.getLogger("elsewhere").debug("chatter")
+    assert lines(stream) == []
+
+
+def test_the_text_of_an_exception_is_never_written(stream: io.StringIO) -> None:
+    try:
+        fail()
+    except ValueError:
+        telemetry.logger("api").exception("failed")
+        logging.getLogger("elsewhere").exception("failed")
+    ours, foreign = lines(stream)
+    for line in (ours, foreign):
+        assert line["error"] == "ValueError"
+        assert line["at"][-1].endswith(" fail")
+    assert SECRET not in stream.getvalue()
+
+
+def test_our_own_errors_keep_their_text(stream: io.StringIO) -> None:
+    telemetry.logger("api").warning("refused", exc_info=NotFound("There is no job."))
+    (line,) = lines(stream)
+    assert (line["error"], line["code"], line["message"]) == ("NotFound", "not_found", "There is no job.")
+
+
+def test_a_long_value_is_cut(stream: io.StringIO) -> None:
+    telemetry.logger("api").info("request", route="x" * 5_000)
+    assert len(lines(stream)[0]["route"]) == telemetry.MAX_VALUE_CHARS + 1
+
+
+def test_lines_of_libraries_are_json_too(stream: io.StringIO) -> None:
+    logging.getLogger("library").warning("it took %d s", 3)
+    (line,) = lines(stream)
+    assert (line["event"], line["part"], line["level"]) == ("it took 3 s", "library", "warning")
+
+
+def test_the_folders_of_the_machine_stay_out_of_places() -> None:
+    try:
+        fail()
+    except ValueError as error:
+        places = telemetry.failure(error)["at"]
+    assert all(place.count("/") <= 2 for place in places)
