@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 
 from alembic import context
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import URL, Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
+from compaction.store.engine import driver_url
 from compaction.store.leader import LOCK_SPACE, MIGRATION_LOCK
 from compaction.store.tables import metadata
 
@@ -18,11 +19,11 @@ OTHERS_TIMEOUT_SECONDS = 120  # how long to wait for another migrator; several p
 LOCK_TIMEOUT_SECONDS = 5  # a DDL statement that waits longer blocks everybody behind it: better to fail and try again
 
 
-def _url() -> str:
+def _url() -> URL:
     url = context.config.attributes.get("url") or os.environ.get("COMPACTD_DATABASE_URL")
     if not url:
         raise SystemExit("Set COMPACTD_DATABASE_URL to the database to migrate.")
-    return str(url)
+    return driver_url(url) if isinstance(url, str) else url
 
 
 def _migrate(connection: Connection) -> None:

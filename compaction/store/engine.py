@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import AsyncRowFactory
 from psycopg.types.array import ListBinaryDumper
-from sqlalchemy import event, exc
+from sqlalchemy import URL, event, exc, make_url
 from sqlalchemy.connectors.asyncio import AsyncAdapt_dbapi_connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -111,6 +111,12 @@ def translated(error: Exception) -> errors.CompactdError:
     return errors.Internal(f"The database refused a statement (SQLSTATE {state}, {type(cause).__name__}){said}.")
 
 
+def driver_url(url: str) -> URL:
+    """The address with our driver in it: people write postgresql:// or postgres:// too."""
+    address = make_url(url)
+    return address.set(drivername="postgresql+psycopg") if address.drivername in {"postgresql", "postgres"} else address
+
+
 def _engine(url: str, pool_size: int, application_name: str) -> AsyncEngine:
     limits: dict[str, float] = {
         "lock_timeout": LOCK_TIMEOUT_SECONDS,
@@ -118,7 +124,7 @@ def _engine(url: str, pool_size: int, application_name: str) -> AsyncEngine:
         "idle_in_transaction_session_timeout": IDLE_TIMEOUT_SECONDS,
     }
     engine = create_async_engine(
-        url,
+        driver_url(url),
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=POOL_WAIT_SECONDS,

@@ -29,6 +29,7 @@ from sqlalchemy.dialects.postgresql import JSONB, Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from compaction import errors
 from compaction.core.jobs import (
     MAX_ATTEMPTS,
     MAX_JOB_AGE_SECONDS,
@@ -43,6 +44,7 @@ from compaction.store import plain
 from compaction.store.job_rows import JobRow, rows, status_is
 from compaction.store.tables import jobs
 
+LAST_YEAR = 9998  # a job's deadline lies a day later, and dates end with the year 9999
 PULLING: frozenset[Trigger] = frozenset({"manual", "reactive"})  # somebody waits: a retry must not sleep through it
 
 
@@ -145,6 +147,14 @@ async def enqueue(conn: AsyncConnection, new: NewJob, *, announced: bool = False
     return Enqueued(job, created=job.coalesced == 0)
 
 
+def _start(not_before: datetime | None) -> datetime | None:
+    if not_before is not None and not_before.year > LAST_YEAR:
+        raise errors.InvalidRequest(
+            f"not_before lies after the year {LAST_YEAR}.", fields=(("not_before", "is too late"),)
+        )
+    return not_before
+
+
 def _values(new: NewJob) -> dict[str, object]:
     return {
         "b_tenant_id": new.tenant_id,
@@ -156,8 +166,8 @@ def _values(new: NewJob) -> dict[str, object]:
         "b_strategy": new.strategy,
         "b_fallback": plain.optional_text("fallback", new.fallback),
         "b_force": new.force,
-        "b_token_gap": new.token_gap,
-        "b_not_before": new.not_before,
+        "b_token_gap": plain.optional_number("token_gap", new.token_gap),
+        "b_not_before": _start(new.not_before),
         "b_metadata": plain.json_text("metadata", dict(new.metadata)),
         "b_traceparent": plain.optional_text("traceparent", new.traceparent),
         "b_priority": PRIORITIES[new.trigger],

@@ -36,7 +36,6 @@ from compaction.store.results import ResultBody, decode_body
 from compaction.store.tables import jobs, messages, results, sessions
 
 MAX_BATCH_MESSAGES = 20_000  # ten times the longest real session log; keeps one transaction below a few seconds
-_NO_END = 2**63 - 1  # the largest bigint: "through whatever is there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,9 @@ async def load_full(
     conn: AsyncConnection, session_id: int, *, after_seq: int = 0, limit: int | None = None
 ) -> list[StoredMessage]:
     """The stored messages after `after_seq`, oldest first, at most `limit` of them."""
-    rows = await conn.execute(_FULL, {"b_session_id": session_id, "b_after_seq": after_seq, "b_limit": limit})
+    rows = await conn.execute(
+        _FULL, {"b_session_id": session_id, "b_after_seq": min(after_seq, plain.MAX_NUMBER), "b_limit": limit}
+    )
     return [StoredMessage(seq, bodies.unpack(body)) for seq, body in rows]
 
 
@@ -238,7 +239,7 @@ _LIVE = _live_view()
 
 async def load_live(conn: AsyncConnection, session_id: int, *, through_seq: int | None = None) -> LiveView:
     """The live view, as of `through_seq` if given: the newest boundary or result by then, and what follows it."""
-    through = _NO_END if through_seq is None else through_seq
+    through = plain.MAX_NUMBER if through_seq is None else min(through_seq, plain.MAX_NUMBER)
     rows = (await conn.execute(_LIVE, {"b_session_id": session_id, "b_through_seq": through})).all()
     result_body, covered_seq = None, 0
     found: list[StoredMessage] = []

@@ -115,10 +115,10 @@ async def list_jobs(  # noqa: PLR0913 - the filters of the list
     Raises errors.InvalidRequest for a made-up cursor.
     """
     filters = {
-        "b_status": status,
+        "b_status": plain.optional_text("status", status),
         "b_session_name": plain.optional_text("session_id", session_name),
         "b_error_code": plain.optional_text("error_code", error_code),
-        "b_trigger": trigger,
+        "b_trigger": plain.optional_text("trigger", trigger),
         "b_after_id": cursors.decode_uuid(cursor),
     }
     given = {name: value for name, value in filters.items() if value is not None}
@@ -134,7 +134,9 @@ async def events(conn: AsyncConnection, job_id: str, after_id: int = 0, limit: i
     known = plain.job_id(job_id)
     if known is None:
         return []
-    found = await conn.execute(_EVENTS, {"b_job_id": known, "b_after_id": after_id, "b_limit": limit})
+    found = await conn.execute(
+        _EVENTS, {"b_job_id": known, "b_after_id": min(after_id, plain.MAX_NUMBER), "b_limit": limit}
+    )
     return [JobEvent(*row) for row in found]
 
 

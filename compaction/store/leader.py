@@ -6,7 +6,21 @@ leader that says nothing for a while (`idle_session_timeout`): leadership is a l
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Integer, Text, bindparam, case, cast, column, exists, func, literal_column, select, table
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Integer,
+    Text,
+    bindparam,
+    case,
+    cast,
+    column,
+    exists,
+    func,
+    literal_column,
+    select,
+    table,
+)
 from sqlalchemy.dialects.postgresql import OID
 from sqlalchemy.ext.asyncio import AsyncConnection
 

@@ -12,6 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
+from compaction.store.engine import driver_url
 from compaction.store.tables import metadata
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
@@ -29,7 +30,7 @@ def downgrade(url: str, revision: str) -> None:
 
 def current(url: str) -> str | None:
     """The revision that the database at `url` has; None when it is empty."""
-    engine = create_engine(url, poolclass=NullPool)
+    engine = create_engine(driver_url(url), poolclass=NullPool)
     with engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
@@ -41,7 +42,7 @@ def heads() -> tuple[str, ...]:
 
 def differences(url: str) -> list[str]:
     """How the database at `url` differs from `store.tables`, in Alembic's words; empty when there is no drift."""
-    engine = create_engine(url, poolclass=NullPool)
+    engine = create_engine(driver_url(url), poolclass=NullPool)
     with engine.connect() as connection:
         options = {"compare_type": True, "compare_server_default": True}
         context = MigrationContext.configure(connection, opts=options)
@@ -52,5 +53,5 @@ def _config(url: str) -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    config.attributes["url"] = url
+    config.attributes["url"] = driver_url(url)
     return config

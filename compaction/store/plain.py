@@ -8,6 +8,7 @@ from compaction import errors
 from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
 
+MAX_NUMBER = 2**63 - 1  # the largest bigint
 MAX_JSON_BYTES = 1_000_000  # one event, error, metadata or settings object; anything larger is a body in disguise
 _UNCARRIED = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -25,6 +26,13 @@ def text(field: str, value: str) -> str:
 def optional_text(field: str, value: str | None) -> str | None:
     """The same for a value that may be missing."""
     return value if value is None else text(field, value)
+
+
+def optional_number(field: str, value: int | None) -> int | None:
+    """`value` itself. Raises errors.InvalidRequest naming `field` when a bigint cannot carry it."""
+    if value is not None and abs(value) > MAX_NUMBER:
+        raise _refused(field, "is too large a number")
+    return value
 
 
 def json_text(field: str, value: Json) -> str:

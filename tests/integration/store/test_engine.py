@@ -52,6 +52,13 @@ async def test_every_wait_in_the_database_has_a_limit(database: Database) -> Non
     assert shown == ["5s", "30s", "30s", "UTC"]
 
 
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "postgresql", "postgres"])
+async def test_an_address_may_leave_the_driver_out(store_url: str, scheme: str) -> None:
+    database = Database(store_url.replace("postgresql+psycopg", scheme))
+    await database.ping()
+    await database.close()
+
+
 async def test_a_server_that_is_not_there_is_unavailable_and_the_url_is_not_told() -> None:
     away = Database("postgresql+psycopg://someone:secret@127.0.0.1:1/nothing")
     with pytest.raises(errors.Unavailable) as caught:

@@ -148,9 +148,11 @@ async def test_a_manual_or_reactive_request_ends_the_pause_of_the_retrying_job(s
         {"metadata": {"big": "x" * 1_000_001}},
         {"traceparent": "\0"},
         {"fallback": "\0"},
+        {"token_gap": 2**63},
+        {"not_before": datetime(9999, 12, 31, 23, 59, tzinfo=UTC)},
     ],
 )
-async def test_text_that_postgres_cannot_carry_is_an_invalid_request(stage: Stage, fields: dict[str, Any]) -> None:
+async def test_a_value_that_postgres_cannot_carry_is_an_invalid_request(stage: Stage, fields: dict[str, Any]) -> None:
     session = await stage.session()
     with pytest.raises(errors.InvalidRequest):
         await stage.enqueue(session, **fields)

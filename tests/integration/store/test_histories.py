@@ -31,6 +31,7 @@ async def test_a_page_of_the_full_history_starts_after_a_seq(stage: Stage) -> No
     session = await stage.session(messages=5)
     async with stage.database.connect() as conn:
         page = await sessions.load_full(conn, session.id, after_seq=2, limit=2)
+        assert await sessions.load_full(conn, session.id, after_seq=10**30) == []
     assert [one.seq for one in page] == [3, 4]
 
 

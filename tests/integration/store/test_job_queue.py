@@ -171,6 +171,8 @@ async def test_a_claim_waits_for_an_append_that_is_under_way_and_has_it_in_its_s
         claiming = asyncio.create_task(stage.claim(job_id))
         await asyncio.sleep(0.2)
         assert not claiming.done()
+        # It holds nothing meanwhile: everybody locks the session before the job.
+        await conn.exec_driver_sql("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE NOWAIT", (job_id,))
     claim = await claiming
     assert claim.covers_through_seq == 2
     assert texts((await stage.live(session, claim.covers_through_seq)).messages) == ["half", "more"]

@@ -73,7 +73,7 @@ async def test_a_made_up_cursor_is_an_invalid_request(stage: Stage, cursor: str)
 
 async def test_a_filter_that_postgres_cannot_carry_is_an_invalid_request(stage: Stage) -> None:
     async with stage.database.connect() as conn:
-        for filters in ({"session_name": "\0"}, {"error_code": "\ud83d"}):
+        for filters in ({"session_name": "\0"}, {"error_code": "\ud83d"}, {"status": "\0"}, {"trigger": "\0"}):
             with pytest.raises(errors.InvalidRequest):
                 await jobs.list_jobs(conn, stage.tenant_id, **filters)  # type: ignore[arg-type]
 
@@ -86,6 +86,7 @@ async def test_a_timeline_is_read_on_from_the_last_event(stage: Stage) -> None:
         rest = await jobs.events(conn, claim.job.id, after_id=first[-1].id)
         assert await jobs.events(conn, claim.job.id, after_id=rest[-1].id) == []
         assert await jobs.events(conn, "not-a-job") == []
+        assert await jobs.events(conn, claim.job.id, after_id=10**30) == []
     assert [event.type for event in first + rest] == ["e0", "e1", "e2", "e3", "e4"]
     assert [event.id for event in first + rest] == sorted(event.id for event in first + rest)
 
