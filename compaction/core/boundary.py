@@ -11,7 +11,7 @@ from compaction.core.messages import BOUNDARY_KIND, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreservedSegment:
-    """The messages that a partial compaction kept, by uuid: first, last, and the message they hang on afterwards.
+    """The messages that a compaction kept, by uuid: first, last, and the message they hang on afterwards.
 
     A loader that rebuilds the chain by parent uuids sets the parent of `head_uuid` to `anchor_uuid`.
     """
@@ -32,6 +32,7 @@ class Boundary:
     pre_tokens: int
     covers_through_seq: int
     job_id: str
+    scope: str = "full"
     preserved: PreservedSegment | None = None
     pinned: tuple[str, ...] = ()  # standing constraints of the user, word for word
 
@@ -49,6 +50,8 @@ class Boundary:
             "covers_through_seq": self.covers_through_seq,
             "job_id": self.job_id,
         }
+        if self.scope != "full":
+            fields["scope"] = self.scope
         if self.pinned:
             fields["pinned"] = list(self.pinned)
         if self.preserved is not None:
@@ -62,12 +65,20 @@ class Boundary:
 
 
 def live(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages from the last boundary on (a summary without a marker counts as one); all when there is none."""
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.is_boundary:
-            return tuple(messages[index:])
-        if message.is_compact_summary:
-            start = index - 1 if index and messages[index - 1].is_boundary else index
-            return tuple(messages[start:])
-    return tuple(messages)
+    """The messages from the last boundary on (a summary without a marker counts as one); all when there is none.
+
+    Summaries among the messages that the boundary's compaction kept begin nothing: they stand in its preserved segment.
+    """
+    start = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].is_boundary), -1)
+    own = start + 1 + _preserved(messages[start]) if start >= 0 else -1  # the last that the boundary's result brought
+    for place in range(len(messages) - 1, own, -1):
+        if messages[place].is_compact_summary:
+            return tuple(messages[place:])
+    return tuple(messages[max(start, 0) :])
+
+
+def _preserved(marker: Message) -> int:
+    """How many messages the compaction at this boundary kept."""
+    segment = (marker.metadata or {}).get("preserved_segment")
+    count = segment.get("messages") if isinstance(segment, dict) else 0
+    return count if isinstance(count, int) and count > 0 else 0

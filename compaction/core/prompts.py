@@ -9,7 +9,7 @@ from typing import Literal
 
 from compaction.core.wording import TEXTS
 
-PROMPT_VERSION = 1  # raised with every change of wording; a test compares it with the fingerprint of the texts
+PROMPT_VERSION = 2  # raised with every change of wording; a test compares it with the fingerprint of the texts
 MAX_INSTRUCTION_CHARS = 16_384  # what the API takes for its own compaction instructions (facts/anthropic.md §3a)
 
 Kind = Literal["base", "from", "up_to"]

@@ -72,17 +72,19 @@ def validate(reply: SummaryReply) -> Summary:
     return Summary(text, tagged is not None, tuple(found))
 
 
-def compact_text(
+def compact_text(  # noqa: PLR0913 - what may stand around a summary
     summary: str,
     *,
     kept_tail: bool = False,
+    kept_earlier: bool = False,
     auto: bool = False,
     transcript: str | None = None,
     pinned: tuple[str, ...] = (),
 ) -> str:
     """The text of the user message that stands for the summarised part.
 
-    `kept_tail`: recent messages follow word for word. `auto`: nobody is waiting with a new request, the agent goes on
+    `kept_tail`: recent messages follow word for word. `kept_earlier`: older ones do, because of the one order that a
+    result has (scope `from`). `auto`: nobody is waiting with a new request, the agent goes on
     by itself. `transcript` says where the full conversation can be read. `pinned` are standing constraints to be
     stated again. A summary that was wrapped like this before is unwrapped first.
     """
@@ -92,6 +94,8 @@ def compact_text(
     if pinned:
         parts.append("\n".join((_PINNED, *(f"- {text}" for text in pinned))))
     parts += [HEADING, _unwrapped(summary)]
+    if kept_earlier:
+        parts.append(TEXTS["earlier_kept"])
     if kept_tail:
         parts.append(TEXTS["recent_kept"])
     if auto:
@@ -266,7 +270,9 @@ def _unwrapped(text: str) -> str:
         before, heading, after = f"\n{text.strip()}\n".partition(f"\n{HEADING}\n")
         if not heading or sections.headings(before):
             return text.strip()
-        text = after.strip().removesuffix(TEXTS["carry_on"]).rstrip().removesuffix(TEXTS["recent_kept"])
+        text = after
+        for name in ("carry_on", "recent_kept", "earlier_kept"):
+            text = text.rstrip().removesuffix(TEXTS[name])
 
 
 def _folded(text: str) -> str:

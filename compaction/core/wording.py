@@ -14,6 +14,7 @@ NAMES = (
     "analysis",
     "carry_on",
     "continuation",
+    "earlier_kept",
     "ending_base",
     "ending_up_to",
     "instructions",

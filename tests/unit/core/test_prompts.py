@@ -20,7 +20,10 @@ from compaction.core.wording import TEXTS
 
 KINDS: tuple[Kind, ...] = ("base", "from", "up_to")
 
-FINGERPRINTS = {1: "28ec33a6097791d1cc0ea7e8274158d8e19c276b0d4f3a9dffc175136a11319e"}
+FINGERPRINTS = {
+    1: "28ec33a6097791d1cc0ea7e8274158d8e19c276b0d4f3a9dffc175136a11319e",
+    2: "7c604b517f256691d0938f743a75f5f4d096562709ddf6d0ba39b39f980b5eae",  # how kept older messages are announced
+}
 
 
 def test_a_change_of_wording_asks_for_a_new_version() -> None:
