@@ -77,7 +77,25 @@ def estimate_message(message: Message) -> int:
     """The estimated tokens of one message; images and documents by a fixed cost."""
     if isinstance(message.content, str):
         return TEXT_BLOCK_TOKENS + estimate_text(message.content)
-    return sum(map(_block_tokens, message.content))
+    return sum(map(estimate_block, message.content))
+
+
+def estimate_block(block: Block) -> int:
+    """The estimated tokens of one content block."""
+    kind = block["type"]
+    if kind == "text":
+        text = block.get("text")
+        return TEXT_BLOCK_TOKENS + (estimate_text(text) if isinstance(text, str) else 0)
+    if kind == "tool_use":
+        return CALL_TOKENS + _value_tokens(block.get("input"))
+    if kind == "tool_result":
+        return RESULT_TOKENS + _content_tokens(block.get("content"))
+    if kind in MEDIA:
+        return _media_tokens(block)
+    if kind in SIGNED:  # signatures and redacted data are no text that the model reads
+        thought = block.get("thinking")
+        return estimate_text(thought) if isinstance(thought, str) else 0
+    return RESULT_TOKENS + _value_tokens(block)
 
 
 def estimate_overhead(system: Json, tools: Json) -> int:
@@ -108,23 +126,6 @@ def _mixed_quarters(text: str) -> int:
     two_byte = len(beyond.translate(None, _NOT_TWO_BYTE_LEADS))
     wide = len(text) - prose - code - two_byte
     return PROSE_QUARTERS * prose + CODE_QUARTERS * code + TWO_BYTE_QUARTERS * two_byte + WIDE_QUARTERS * wide
-
-
-def _block_tokens(block: Block) -> int:
-    kind = block["type"]
-    if kind == "text":
-        text = block.get("text")
-        return TEXT_BLOCK_TOKENS + (estimate_text(text) if isinstance(text, str) else 0)
-    if kind == "tool_use":
-        return CALL_TOKENS + _value_tokens(block.get("input"))
-    if kind == "tool_result":
-        return RESULT_TOKENS + _content_tokens(block.get("content"))
-    if kind in MEDIA:
-        return _media_tokens(block)
-    if kind in SIGNED:  # signatures and redacted data are no text that the model reads
-        thought = block.get("thinking")
-        return estimate_text(thought) if isinstance(thought, str) else 0
-    return RESULT_TOKENS + _value_tokens(block)
 
 
 def _content_tokens(content: Json) -> int:

@@ -1,0 +1,44 @@
+"""A last round whose calls still wait for their results. It stays verbatim through every compaction (DESIGN §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compaction.core import grouping
+from compaction.core.messages import Message, conversation
+from compaction.core.rebuilt import is_rebuilt
+
+
+def open_round(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The last round of the conversation if calls in it are open, else nothing."""
+    rounds = grouping.rounds(conversation(messages))
+    return rounds[-1].messages if rounds and open_calls(rounds[-1].messages) else ()
+
+
+def open_calls(messages: Sequence[Message]) -> frozenset[str]:
+    """Ids of the tool calls in `messages` that have no result in `messages`."""
+    asked: set[str] = set()
+    answered: set[str] = set()
+    for message in messages:
+        if isinstance(message.content, str):
+            continue
+        for block in message.content:
+            if block["type"] == "tool_use" and isinstance(block.get("id"), str):
+                asked.add(block["id"])
+            elif block["type"] == "tool_result" and isinstance(block.get("tool_use_id"), str):
+                answered.add(block["tool_use_id"])
+    return frozenset(asked - answered)
+
+
+def sendable(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages with attachments before an open last round instead of behind it (DESIGN §8).
+
+    For lists that are sent: the results of the open calls can then be appended right behind them.
+    """
+    waiting = {id(message) for message in open_round(messages)}
+    moved = [message for message in messages if id(message) in waiting and is_rebuilt(message)]
+    if not moved:
+        return tuple(messages)
+    rest = [message for message in messages if id(message) not in {id(one) for one in moved}]
+    start = next(place for place, message in enumerate(rest) if id(message) in waiting)
+    return (*rest[:start], *moved, *rest[start:])

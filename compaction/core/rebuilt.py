@@ -1,0 +1,18 @@
+"""Messages that each compaction makes anew from the session's state: attachments, and what SessionStart hooks say.
+
+They carry a kind in their metadata. A later compaction never keeps them word for word: it makes new ones, and an old
+list of files beside the new one would grow with every compaction.
+"""
+
+from __future__ import annotations
+
+from compaction.core.messages import Message
+
+ATTACHMENT_KIND = "compact_attachment"
+HOOK_KIND = "compact_hook_message"
+_KINDS = frozenset({ATTACHMENT_KIND, HOOK_KIND})
+
+
+def is_rebuilt(message: Message) -> bool:
+    """Whether the next compaction makes this message anew."""
+    return message.metadata is not None and message.metadata.get("kind") in _KINDS
