@@ -86,8 +86,6 @@ def test_lines_of_libraries_are_json_too(stream: io.StringIO) -> None:
 
 
 def test_the_folders_of_the_machine_stay_out_of_places() -> None:
-    try:
+    with pytest.raises(ValueError, match="SECRET") as caught:
         fail()
-    except ValueError as error:
-        places = telemetry.failure(error)["at"]
-    assert all(place.count("/") <= 2 for place in places)
+    assert all(place.count("/") <= 2 for place in telemetry.failure(caught.value)["at"])

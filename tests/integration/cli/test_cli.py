@@ -1,0 +1,157 @@
+"""The command line against the running service, as a process: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.embedded import Valkey
+from tests.integration.service import KEY, Service, history
+
+BROKEN = {"status": 400, "body": {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - JSON
+        return json.loads(self.out)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, module_database_url: str, valkey: Valkey) -> Iterator[Service]:
+    with Service(tmp_path_factory.mktemp("service"), module_database_url, valkey.url()) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def good_answers(service: Service) -> None:
+    service.play()
+
+
+def compactd(service: Service, *arguments: str) -> Done:
+    environ = {"PATH": os.environ["PATH"], "COMPACTD_URL": str(service.http.base_url), "COMPACTD_API_KEY": KEY}
+    command = [str(Path(sys.executable).with_name("compactd")), *arguments]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=100, check=False)
+    assert "Traceback" not in done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_the_demo_shows_the_whole_job(service: Service) -> None:
+    done = compactd(service, "demo")
+    assert done.code == 0, done.err
+    for words in ("Session", "Job", "before", "after", "Strategy", "fresh: summary by the model", "api_messages"):
+        assert words in done.out
+    assert "import sample-session.jsonl: reading and storing" in done.err
+    again = compactd(service, "demo", "--json")
+    assert again.code == 0, again.err
+    assert again.json["result"]["job_id"] == again.json["job"]["id"]
+
+
+def test_a_session_is_compacted_and_shown(service: Service) -> None:
+    service.put_session("cli-1", history(20))
+    waited = compactd(service, "compact", "cli-1", "--instructions", "Keep names.", "--wait", "--json")
+    assert waited.code == 0, waited.err
+    job = waited.json
+    assert (job["status"], job["instructions"]) == ("succeeded", "Keep names.")
+    assert "succeeded" in compactd(service, "status", job["id"]).out
+    assert compactd(service, "wait", job["id"]).code == 0
+    page = compactd(service, "result", job["id"]).out
+    assert "Primary" in page
+    assert "ready to send" in page
+    assert compactd(service, "result", job["id"], "--json").json["job_id"] == job["id"]
+    session = compactd(service, "session", "cli-1").out
+    assert job["id"] in session
+    assert "closed" in session
+    listed = compactd(service, "jobs", "--session", "cli-1").out
+    assert job["id"] in listed
+
+
+def test_a_part_of_a_session_can_be_named(service: Service) -> None:
+    service.put_session("cli-2", history(3))
+    for option, kind in (("--up-to", "up_to"), ("--from", "from")):
+        job = compactd(service, "compact", "cli-2", option, "m-1", "--json").json
+        assert job["scope"] == {"kind": kind, "uuid": "m-1"}
+
+
+def test_a_failed_job_ends_with_1_and_can_be_run_again(service: Service) -> None:
+    service.play([BROKEN])
+    service.put_session("cli-3", history(20))
+    failed = compactd(service, "compact", "cli-3", "--wait")
+    assert failed.code == 1
+    assert "failed: api_error" in failed.out
+    job = compactd(service, "jobs", "--session", "cli-3", "--json").json["data"][0]
+    assert compactd(service, "wait", job["id"]).code == 1
+    assert compactd(service, "result", job["id"]).code == 4
+    service.play()
+    again = compactd(service, "retry", job["id"], "--json").json
+    assert again["id"] != job["id"]
+    assert compactd(service, "wait", again["id"]).code == 0
+
+
+def test_a_job_is_cancelled_and_waiting_has_an_end(service: Service) -> None:
+    service.put_session("cli-4", history(3))
+    in_an_hour = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    job = service.enqueue("cli-4", not_before=in_an_hour)
+    assert compactd(service, "wait", job["id"], "--timeout", "0.2").code == 7
+    cancelled = compactd(service, "cancel", job["id"], "--json").json
+    assert cancelled["status"] == "cancelled"
+    assert compactd(service, "wait", job["id"]).code == 1
+
+
+def test_the_breaker_is_shown_and_reset(service: Service) -> None:
+    service.play([BROKEN] * 3)
+    service.put_session("cli-5", history(40), settings={"context_window": 30_000})
+    for _ in range(3):
+        assert service.compact("cli-5", trigger="auto")["status"] == "failed"
+    shown = compactd(service, "breaker", "cli-5")
+    assert "open since" in shown.out
+    assert compactd(service, "breaker", "cli-5", "--reset", "--json").json["state"] == "closed"
+    assert "closed" in compactd(service, "breaker", "cli-5").out
+
+
+def test_files_and_folders_are_imported_and_what_is_none_is_named(service: Service, tmp_path: Path) -> None:
+    good, bad = tmp_path / "logs" / "good.jsonl", tmp_path / "logs" / "bad.jsonl"
+    good.parent.mkdir()
+    bad.write_text("what is this?\n")
+    sample = compactd(service, "sample").out
+    good.write_text(sample)
+    done = compactd(service, "import", str(tmp_path / "logs"))
+    assert done.code == 6
+    assert "bad.jsonl" in done.err
+    assert "good.jsonl" in done.out
+    named = compactd(service, "import", str(good), "--session", "cli-6", "--json")
+    assert named.code == 0
+    assert named.json[0]["imported"]["session_id"] == "cli-6"
+    assert compactd(service, "import", str(tmp_path / "none.jsonl")).code == 4
+    assert compactd(service, "import", str(tmp_path / "logs"), "--session", "x").code == 2
+
+
+def test_what_is_not_there_ends_with_4(service: Service) -> None:
+    for arguments in (("status", "nothing"), ("session", "nobody"), ("compact", "nobody"), ("breaker", "nobody")):
+        done = compactd(service, *arguments)
+        assert done.code == 4, arguments
+        assert done.err.startswith("Error: There is no")
+
+
+def test_a_wrong_key_ends_with_5(service: Service) -> None:
+    environ = {"PATH": os.environ["PATH"], "COMPACTD_URL": str(service.http.base_url), "COMPACTD_API_KEY": "ck_wrong"}
+    command = [str(Path(sys.executable).with_name("compactd")), "jobs"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 5
+    assert "COMPACTD_API_KEY" in done.stderr
