@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from compaction.core import addresses, hooks
+from compaction.core import addresses, hooks, jobs
 from compaction.core.addresses import AddressRules, Allowance
 from compaction.errors import CompactdError
 
@@ -51,6 +51,9 @@ class Settings(BaseModel):
     reconcile_seconds: float = Field(1.0, alias="COMPACTD_RECONCILE_SECONDS", gt=0)  # how soon a lost doorbell is heard
     redispatch_seconds: float = Field(30.0, alias="COMPACTD_REDISPATCH_SECONDS", gt=0)  # facts/queue.md §3.2
     job_timeout_seconds: float = Field(900.0, alias="COMPACTD_JOB_TIMEOUT_SECONDS", gt=0)  # one attempt, wall clock
+    backoff_base_seconds: float = Field(  # before the first retry; each further one waits twice as long
+        jobs.BACKOFF_BASE_SECONDS, alias="COMPACTD_BACKOFF_BASE_SECONDS", gt=0, le=jobs.BACKOFF_CAP_SECONDS
+    )
 
     summarizer: Literal["auto", "claude", "extractive"] = Field("auto", alias="COMPACTD_SUMMARIZER")
     summary_model: str | None = Field(None, alias="COMPACTD_SUMMARY_MODEL")  # None: the session's own model

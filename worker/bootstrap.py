@@ -73,6 +73,7 @@ def start_process(settings: Settings) -> Process:
         assignments=Assignments(database, settings, _summarizer(settings, extractive), extractive),
         lease_seconds=settings.lease_seconds,
         timeout_seconds=settings.job_timeout_seconds,
+        backoff_seconds=settings.backoff_base_seconds,
     )
     process = Process(settings, bridge, heart, runner, database)
     process.start(

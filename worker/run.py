@@ -36,6 +36,7 @@ class Runner:
         assignments: Assignments,
         lease_seconds: float,
         timeout_seconds: float,
+        backoff_seconds: float,
     ) -> None:
         self._database = database
         self._heart = heart
@@ -43,6 +44,7 @@ class Runner:
         self._assignments = assignments
         self._lease_seconds = lease_seconds
         self._timeout_seconds = timeout_seconds
+        self._backoff_seconds = backoff_seconds
 
     async def run(self, job_id: str) -> None:
         """Claims the job and brings it to its next state; returns at once when there is nothing to claim."""
@@ -104,7 +106,8 @@ class Runner:
 
     def _failed(self, claim: Claim, error: JobError, recorder: AttemptRecorder) -> Finish:
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
-        return verdict.on_error(claim, error, recorder.events, jitter=jitter)
+        events = recorder.events
+        return verdict.on_error(claim, error, events, jitter=jitter, backoff_seconds=self._backoff_seconds)
 
     async def _commit(self, claim: Claim, finish: Finish) -> None:
         for number in range(COMMIT_TRIES):

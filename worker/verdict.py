@@ -36,8 +36,13 @@ def cancelled(events: Events) -> Finish:
     return Finish(status="cancelled", outcome="cancelled", error=report, events=tuple(events))
 
 
-def on_error(claim: Claim, error: JobError, events: Events, *, jitter: float) -> Finish:
-    """A failed pipeline: again later, or failed for good; only then it counts for the breaker."""
+def on_error(
+    claim: Claim, error: JobError, events: Events, *, jitter: float, backoff_seconds: float = jobs.BACKOFF_BASE_SECONDS
+) -> Finish:
+    """A failed pipeline: again later, or failed for good; only then it counts for the breaker.
+
+    `backoff_seconds` is the wait before the first retry; each further one waits twice as long.
+    """
     report: dict[str, Json] = {"code": error.code, "message": error.message, "retryable": error.retryable}
     job = claim.job
     decision = jobs.after_failure(
@@ -47,6 +52,7 @@ def on_error(claim: Claim, error: JobError, events: Events, *, jitter: float) ->
         age_seconds=claim.age_seconds,
         jitter=jitter,
         retry_after_seconds=error.retry_after_seconds,
+        base_seconds=backoff_seconds,
     )
     if isinstance(decision, jobs.Retry):
         return Finish(

@@ -80,13 +80,19 @@ def may_follow(before: Status, after: Status) -> bool:
     return after in _NEXT[before]
 
 
-def backoff_seconds(attempt: int, jitter: float, retry_after_seconds: float | None = None) -> float:
+def backoff_seconds(
+    attempt: int,
+    jitter: float,
+    retry_after_seconds: float | None = None,
+    *,
+    base_seconds: float = BACKOFF_BASE_SECONDS,
+) -> float:
     """How long to wait after attempt number `attempt` (from 1) failed: base × 2^(attempt−1), capped, ± JITTER.
 
     `jitter` is a number in [0, 1) drawn by the caller. A provider's Retry-After is a minimum, honoured up to an hour.
     """
-    exponent = min(max(attempt, 1) - 1, 10)  # 2^10 × base is over the cap already
-    delay = min(BACKOFF_CAP_SECONDS, BACKOFF_BASE_SECONDS * 2**exponent) * (1 - JITTER + 2 * JITTER * jitter)
+    exponent = min(max(attempt, 1) - 1, 10)  # 2^10 × the usual base is over the cap already
+    delay = min(BACKOFF_CAP_SECONDS, base_seconds * 2**exponent) * (1 - JITTER + 2 * JITTER * jitter)
     asked = min(max(retry_after_seconds or 0.0, 0.0), MAX_RETRY_AFTER_SECONDS)
     return max(delay, asked)
 
@@ -99,11 +105,12 @@ def after_failure(  # noqa: PLR0913 - the facts of one failed attempt
     age_seconds: float,
     jitter: float,
     retry_after_seconds: float | None = None,
+    base_seconds: float = BACKOFF_BASE_SECONDS,
 ) -> Retry | GiveUp:
     """What becomes of a job whose attempt failed: again later, or failed (not retryable, attempts, deadline)."""
     if not retryable or attempt >= max_attempts:
         return GiveUp()
-    delay = backoff_seconds(attempt, jitter, retry_after_seconds)
+    delay = backoff_seconds(attempt, jitter, retry_after_seconds, base_seconds=base_seconds)
     if age_seconds + delay > MAX_JOB_AGE_SECONDS:
         return GiveUp()
     return Retry(delay)

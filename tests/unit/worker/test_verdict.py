@@ -108,6 +108,12 @@ def test_a_passing_trouble_is_tried_again_and_does_not_count() -> None:
     assert (finish.status, finish.delay_seconds, finish.counted, finish.breaker) == ("retrying", 2.0, True, None)
 
 
+def test_the_operator_sets_the_first_pause_and_each_further_one_doubles() -> None:
+    """Base 3 s: the third attempt's failure waits 3 × 2² = 12 s."""
+    finish = verdict.on_error(claim(attempt=3), Overloaded(), [], jitter=0.5, backoff_seconds=3.0)
+    assert finish.delay_seconds == 12.0
+
+
 def test_retry_after_of_the_provider_is_honoured() -> None:
     assert verdict.on_error(claim(), RateLimited(retry_after_seconds=40), [], jitter=0.5).delay_seconds == 40.0
 
