@@ -73,13 +73,19 @@ def _print(imported: Imported, job: Job, result: Result | None) -> None:
     output.show("", output.facts([*pairs, *(result_facts(result) if result else [])]))
     if result is not None:
         output.show(*summary(result), api_messages_line(result))
-    output.show("", output.facts(_next_steps(job)))
+    output.show("", Text("Try next", style="bold"))
+    for command, words in _next_steps(job):
+        output.say(f"  {command}  # {words}")
 
 
-def _next_steps(job: Job) -> list[tuple[str, str | Text]]:
-    steps = [
+def _next_steps(job: Job) -> list[tuple[str, str]]:
+    if not job["result_url"]:
+        return [
+            (f"compactd status {job['id']}", "what happened"),
+            (f"compactd retry {job['id']}", "once more"),
+        ]
+    return [
         (f"compactd result {job['id']} --json", "the whole result"),
-        (f"compactd session {job['session_id']}", "how the session stands now"),
-        ("compactd import PATH", "a transcript of your own (the stack must run: make up)"),
+        (f"compactd session {job['session_id']}", "how it stands now"),
+        ("compactd import PATH", "your own transcript; `make up` keeps a stack running"),
     ]
-    return [("Try next", ""), *((f"  {command}", words) for command, words in steps)]

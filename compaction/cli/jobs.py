@@ -141,7 +141,7 @@ async def ended(client: Client, job: Job, timeout_seconds: float | None) -> Job:
             shown.show_job(job)
         if not job["done"]:
             raise TimedOut(f"The job {job['id']} is still {job['status']} after {timeout_seconds:g} s.")
-        shown.end(_outcome(job))
+        shown.end(_short_outcome(job))
     return job
 
 

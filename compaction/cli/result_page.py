@@ -20,11 +20,11 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _SECTION = re.compile(r"^\s*(?:#+\s*)?\d\.\s+\S")  # `1. Primary request and intent`
 
 _STRATEGIES = {
-    "microcompact": "old tool results cleared, no summary written",
-    "session_memory": "the session's memory document as the summary",
-    "shared_prefix": "summary by the model, on the session's own cached prompt",
-    "fresh": "summary by the model",
-    "extractive": "made without a model: taken from the transcript itself",
+    "microcompact": "microcompact: old tool results cleared, no summary written",
+    "session_memory": "session_memory: the session's memory document as the summary",
+    "shared_prefix": "shared_prefix: summary by the model, on the session's own cached prompt",
+    "fresh": "fresh: summary by the model",
+    "extractive": "extractive, made without a model: taken from the transcript itself",
 }
 
 
@@ -89,8 +89,7 @@ def _size(name: str, tokens: int, before: int, width: int, share: str) -> Text:
 
 
 def _strategy(result: Result) -> Text:
-    words = _STRATEGIES.get(result["strategy"], "")
-    text = Text(f"{result['strategy']}: {words}" if words else result["strategy"])
+    text = Text(_STRATEGIES.get(result["strategy"], safe(result["strategy"])))
     if result["degraded"]:
         text.stylize("yellow")
         if result["strategy"] != "extractive":

@@ -87,7 +87,7 @@ def test_the_demo_runs_the_main_job_and_stops(tmp_path: Path) -> None:
     assert re.search(r"^Job +[0-9a-f-]{36}  succeeded$", done.stdout, flags=re.MULTILINE)
     assert re.search(r"before +[\d,]+ ", done.stdout)
     assert re.search(r"after +[\d,]+ ", done.stdout)
-    assert "extractive: made without a model" in done.stdout
+    assert "extractive, made without a model" in done.stdout
     for number in range(1, 10):
         assert re.search(rf"^ +{number}\. [A-Z]", done.stdout, flags=re.MULTILINE), number
     assert re.search(r"^api_messages +\d+ ", done.stdout, flags=re.MULTILINE)

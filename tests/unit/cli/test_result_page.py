@@ -61,7 +61,7 @@ def test_the_page_shows_sizes_strategy_and_the_whole_summary(capsys: pytest.Capt
     assert "170,000" in page
     assert "8,500" in page
     assert "−95 %" in page
-    assert "extractive: made without a model" in page
+    assert "extractive, made without a model" in page
     assert "  1. Primary Request and Intent:\n     Fix [the] bug.\n" in page
     assert "api_messages  1 ready to send: GET /v1/sessions/s1/messages?view=api" in page
     assert "\x1b" not in page
