@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -46,6 +47,7 @@ class Answers:
         """Starts this script from its first step."""
         self._script = script
         self._step = 0
+        self._played = 0
 
     def answer(self, request: Request) -> Answer:
         """What `http.Connection` sends."""
@@ -94,6 +96,7 @@ class Answers:
             step = refusal(self._script.limits, prompt)
             if step is None and self._script.refuse_over_window:
                 step = over_window(prompt, self._window(envelope.model))
+        self._played += 1
         call.facts["answer"] = "limit" if step else f"step {self._step + 1}"
         if step is None:
             step = self._script.steps[min(self._step, len(self._script.steps) - 1)]
@@ -102,7 +105,8 @@ class Answers:
         call.facts |= {name: getattr(envelope, name) for name in ("model", "stream", "max_tokens", "metadata")}
         call.facts["input_tokens"] = tokens
         asked = Asked(number=call.index, model=envelope.model, stream=envelope.stream, input_tokens=tokens)
-        return plan_for(step, asked, self._script)
+        plan = plan_for(step, asked, self._script)
+        return replace(plan, held=True) if self._played in self._script.hold_calls else plan
 
     def _prompt(self, request: Request) -> Prompt | None:
         """The decoded prompt; None when nothing of the script looks at it."""

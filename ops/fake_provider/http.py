@@ -54,6 +54,7 @@ class Connection(asyncio.Protocol):
         self._next = 0
         self._due = 0.0
         self._paused = False
+        self._held = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: a client is there."""
@@ -85,6 +86,12 @@ class Connection(asyncio.Protocol):
         self._paused = False
         if self._running is not None and self._timer is None:
             self._tick()
+
+    def release(self) -> None:
+        """Begins the reply that was held, if there is one."""
+        if self._held and self._running is not None:
+            self._held = False
+            self._begin(self._running.plan)
 
     def hang_up(self) -> None:
         """Drops the client at once."""
@@ -132,16 +139,21 @@ class Connection(asyncio.Protocol):
 
     def _play(self, answer: Answer) -> None:
         self._running = answer
+        self._held = answer.plan.held
+        if not self._held:
+            self._begin(answer.plan)
+
+    def _begin(self, plan: Plan) -> None:
         self._next = -1  # the head
-        self._due = self._loop.time() + answer.plan.delay_s
-        if answer.plan.delay_s > 0:
+        self._due = self._loop.time() + plan.delay_s
+        if plan.delay_s > 0:
             self._timer = self._loop.call_at(self._due, self._tick)
         else:
             self._tick()
 
     def _tick(self) -> None:
         self._timer = None
-        if self._running is None or self._transport is None or self._paused:
+        if self._running is None or self._transport is None or self._paused or self._held:
             return
         plan = self._running.plan
         if plan.pause_s <= 0 or not plan.ticks:

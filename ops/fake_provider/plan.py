@@ -18,6 +18,7 @@ class Plan:
     pause_s: float = 0.0
     tail: bytes = b""
     ending: Literal["keep", "close"] = "keep"
+    held: bool = False  # nothing is sent, and no delay begins, before somebody releases it
 
 
 def head(status: int, headers: Mapping[str, str]) -> bytes:

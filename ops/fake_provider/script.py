@@ -77,6 +77,7 @@ class Script:
     exact_usage: bool = True  # False: input tokens are guessed from the body's size, and the body is not decoded
     keep_bodies: bool = True  # in the ledger
     api_key: str | None = None  # None: any key will do
+    hold_calls: frozenset[int] = frozenset()  # model calls, from 1 at each `play`, that wait for `release`
 
 
 def script_from(value: Json) -> Script:
@@ -90,6 +91,8 @@ def script_from(value: Json) -> Script:
         told["steps"] = tuple(_step(item, f"steps[{n}]") for n, item in enumerate(told["steps"])) or Script().steps
     if "limits" in told:
         told["limits"] = tuple(_limit(item, f"limits[{n}]") for n, item in enumerate(told["limits"]))
+    if "hold_calls" in told:
+        told["hold_calls"] = frozenset(told["hold_calls"])
     script = Script(**told)
     if script.time_divider <= 0 or script.chunks < 1:
         raise ScriptProblem("script: time_divider must be over 0 and chunks at least 1")

@@ -48,6 +48,15 @@ class FakeProvider:
         """Replaces the script."""
         self._answers.play(script if isinstance(script, Script) else script_from(script))
 
+    def release(self) -> None:
+        """Begins the replies that the script holds back at this moment; from any thread."""
+        if self._server is not None:
+            self._server.get_loop().call_soon_threadsafe(self._release)
+
+    def _release(self) -> None:
+        for connection in list(self._connections):
+            connection.release()
+
     async def start(self) -> None:
         """Binds the port; 0 means any."""
         loop = asyncio.get_running_loop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -240,3 +241,16 @@ async def test_tests_may_look_in_and_change_the_script_from_outside(fake: FakePr
 def test_it_serves_in_a_thread_of_its_own() -> None:
     with FakeProviderThread([{"text": "from a thread"}]) as fake, httpx2.Client(base_url=fake.url) as http:
         assert http.post("/v1/messages", json=ASK).json()["content"][0]["text"] == "from a thread"
+
+
+async def test_a_held_call_stays_open_until_it_is_released(fake: FakeProvider, sdk: anthropic.AsyncAnthropic) -> None:
+    """The second call of the script waits; the first and the third do not."""
+    fake.play({"hold_calls": [2]})
+    await sdk.messages.create(**ASK)
+    asked = asyncio.create_task(sdk.messages.create(**ASK))
+    while len(fake.calls) < 2:  # noqa: ASYNC110 - the fake tells nobody when a call comes in
+        await asyncio.sleep(0.01)
+    await sdk.messages.create(**ASK)
+    assert (fake.calls[1].outcome, asked.done()) == ("open", False)
+    fake.release()
+    assert (await asked).stop_reason == "end_turn"
