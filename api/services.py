@@ -10,6 +10,8 @@ from typing import Protocol
 
 from starlette.requests import Request
 
+from compaction import telemetry
+from compaction.errors import CompactdError
 from compaction.settings import Settings
 from compaction.store import tenants
 from compaction.store.engine import Database
@@ -78,13 +80,22 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
     rings = Rings(doorbell)
     try:
         if settings.bootstrap_api_key:
-            async with database.begin() as conn:
-                await tenants.bootstrap(conn, settings.bootstrap_api_key, settings.key_pepper)
+            await _bootstrap(database, settings.bootstrap_api_key, settings.key_pepper)
         yield Services(settings, database, listener, rings)
     finally:
         await rings.close()
         await listener.close()
         await database.close()
+
+
+async def _bootstrap(database: Database, key: str, pepper: str) -> None:
+    try:
+        async with database.begin() as conn:
+            await tenants.bootstrap(conn, key, pepper)
+    except CompactdError as error:
+        facts = {"doing": "COMPACTD_BOOTSTRAP_API_KEY", "code": error.code, "message": error.message}
+        telemetry.logger("api").error("start.failed", **facts)
+        raise
 
 
 def services(request: Request) -> Services:

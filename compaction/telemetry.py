@@ -20,6 +20,7 @@ from compaction.errors import CompactdError
 Level = Literal["debug", "info", "warning", "error"]
 EventDict = MutableMapping[str, Any]
 
+TRACEBACK = "Traceback (most recent call last)"
 MAX_FRAMES = 12  # the innermost places of a traceback: enough to find the line, short enough for one log line
 MAX_VALUE_CHARS = 300  # a longer value is content that slipped in; ids, codes and addresses are shorter
 
@@ -102,6 +103,12 @@ def _short_path(path: str) -> str:
     return "/".join(path.replace("\\", "/").split("/")[-3:])
 
 
+def _without_traceback(text: str) -> str:
+    """A library's message without a traceback that it wrote into it, because that ends with the exception's text."""
+    before, found, _ = text.partition(TRACEBACK)
+    return f"{before}(a traceback was left out)" if found else text
+
+
 class _Foreign(logging.Formatter):
     """Lines of other libraries as JSON: logger, level and their message, without the exception's text."""
 
@@ -113,7 +120,11 @@ class _Foreign(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One JSON line."""
         method = record.levelname.lower()
-        event: EventDict = {"event": record.getMessage(), "part": record.name, "exc_info": record.exc_info}
+        event: EventDict = {
+            "event": _without_traceback(record.getMessage()),
+            "part": record.name,
+            "exc_info": record.exc_info,
+        }
         for processor in self._processors:
             event = processor(None, method, event)  # type: ignore[assignment]  # processors but the last give a mapping
         return str(self._render(None, method, event))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from compaction.core.jobs import Scope
 from compaction.errors import Conflict, InvalidRequest
 from compaction.store import idempotency, jobs, sessions
 from compaction.store.jobs import Enqueued, JobRow, NewJob
+from compaction.store.session_rows import SessionRow
 
 router = APIRouter(tags=["compactions"])
 
@@ -63,24 +65,8 @@ async def enqueue(
         if key and (before := await idempotency.recall(conn, caller.tenant_id, key, mark)):
             return replayed(before)
         session = found(await sessions.get(conn, caller.tenant_id, wanted.session_id), NO_SESSION)
-        done = await jobs.enqueue(
-            conn,
-            NewJob(
-                tenant_id=caller.tenant_id,
-                session_id=session.id,
-                trigger=wanted.trigger,
-                scope=Scope(wanted.scope.kind, wanted.scope.uuid),
-                instructions=wanted.instructions,
-                strategy=wanted.strategy,
-                fallback=wanted.fallback,
-                force=wanted.force,
-                token_gap=wanted.token_gap,
-                not_before=not_before,
-                metadata=wanted.metadata,
-                traceparent=_trace(traceparent),
-            ),
-            announced=not_before is None,
-        )
+        new = replace(_new_job(wanted, session), not_before=not_before, traceparent=_trace(traceparent))
+        done = await jobs.enqueue(conn, new, announced=not_before is None)
         answer = _accepted(done)
         if key:
             await idempotency.keep(conn, caller.tenant_id, key, mark, kept(answer))
@@ -175,6 +161,21 @@ async def retry(request: Request, caller: JobWriter, job_id: JobPath, key: Idemp
             await idempotency.keep(conn, caller.tenant_id, key, mark, kept(answer))
     held.rings.ring(done.job.id)
     return answer
+
+
+def _new_job(wanted: CompactionRequest, session: SessionRow) -> NewJob:
+    return NewJob(
+        tenant_id=session.tenant_id,
+        session_id=session.id,
+        trigger=wanted.trigger,
+        scope=Scope(wanted.scope.kind, wanted.scope.uuid),
+        instructions=wanted.instructions,
+        strategy=wanted.strategy,
+        fallback=wanted.fallback,
+        force=wanted.force,
+        token_gap=wanted.token_gap,
+        metadata=wanted.metadata,
+    )
 
 
 def _again(old: JobRow) -> NewJob:

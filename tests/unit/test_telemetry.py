@@ -68,6 +68,12 @@ def test_the_text_of_an_exception_is_never_written(stream: io.StringIO) -> None:
     assert SECRET not in stream.getvalue()
 
 
+def test_a_traceback_inside_a_librarys_message_is_left_out(stream: io.StringIO) -> None:
+    logging.getLogger("library").error("It broke.\nTraceback (most recent call last):\n  ValueError: %s", SECRET)
+    assert lines(stream)[0]["event"] == "It broke.\n(a traceback was left out)"
+    assert SECRET not in stream.getvalue()
+
+
 def test_our_own_errors_keep_their_text(stream: io.StringIO) -> None:
     telemetry.logger("api").warning("refused", exc_info=NotFound("There is no job."))
     (line,) = lines(stream)
