@@ -33,7 +33,7 @@ def reporter(stream: TextIO) -> Report:
     def report(line: str) -> None:
         try:
             print(line, file=stream, flush=True)
-        except BrokenPipeError:
+        except OSError:  # a closed pipe, a terminal that hung up
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
     return report

@@ -27,7 +27,7 @@ sys.exit(main(sys.argv[3:], commands))
 
 
 class LocalStack:
-    """`python -m ops.local` on a folder, with stand-ins."""
+    """`python -m ops.local` on a folder, with stand-ins unless `real`."""
 
     def __init__(
         self,
@@ -35,18 +35,20 @@ class LocalStack:
         *arguments: str,
         roles: dict[str, str] | None = None,
         in_shell: bool = False,
+        real: bool = False,
         **environ: str,
     ) -> None:
         self.folder = folder
         self._earlier = self._read()
         played = {"api": "api", "worker": "worker", "migrate": "nothing", "demo": "demo"} | (roles or {})
         given = ",".join(f"{name}={role}" for name, role in played.items())
-        command = [sys.executable, "-c", RUN, given, STAND_IN, *(arguments or ("up",))]
+        program = ["-m", "ops.local"] if real else ["-c", RUN, given, STAND_IN]
+        command = [sys.executable, *program, *(arguments or ("up",))]
         shell = ["sh", "-c", '"$@"; exit $?', "sh"] if in_shell else []  # a parent between us, as make is
         self.process = subprocess.Popen(
             [*shell, *command],
             cwd=ROOT,
-            env={**os.environ, "COMPACTD_LOCAL_DIR": str(folder), "COMPACTD_PORT": "0"} | environ,
+            env=inherited() | {"COMPACTD_LOCAL_DIR": str(folder), "COMPACTD_PORT": "0"} | environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -98,6 +100,11 @@ class LocalStack:
         for pipe in (self.process.stdout, self.process.stderr):
             if pipe is not None:
                 pipe.close()
+
+
+def inherited() -> dict[str, str]:
+    """Our environment without what would change the product's behaviour."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "COMPACTD_"))}
 
 
 def processes_about(folder: Path) -> list[str]:
