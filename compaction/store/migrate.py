@@ -9,10 +9,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
-from compaction.store.engine import driver_url
+from compaction.store.engine import CONNECT_TIMEOUT_SECONDS, driver_url
 from compaction.store.tables import metadata
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
@@ -30,7 +30,7 @@ def downgrade(url: str, revision: str) -> None:
 
 def current(url: str) -> str | None:
     """The revision that the database at `url` has; None when it is empty."""
-    engine = create_engine(driver_url(url), poolclass=NullPool)
+    engine = _engine(url)
     with engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
@@ -42,11 +42,20 @@ def heads() -> tuple[str, ...]:
 
 def differences(url: str) -> list[str]:
     """How the database at `url` differs from `store.tables`, in Alembic's words; empty when there is no drift."""
-    engine = create_engine(driver_url(url), poolclass=NullPool)
+    engine = _engine(url)
     with engine.connect() as connection:
         options = {"compare_type": True, "compare_server_default": True}
         context = MigrationContext.configure(connection, opts=options)
         return [str(difference) for difference in compare_metadata(context, metadata)]
+
+
+def _engine(url: str) -> Engine:
+    return create_engine(
+        driver_url(url),
+        poolclass=NullPool,
+        hide_parameters=True,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
+    )
 
 
 def _config(url: str) -> Config:
