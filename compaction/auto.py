@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.core import policy, tokens
-from compaction.core.jsonbytes import Json
+from compaction import events
+from compaction.assembly import with_context_edit, without_old_results
+from compaction.core import context_edits, microcompact, policy, session_memory, sharing, tokens
 from compaction.core.messages import Message
-from compaction.core.results import Outcome, Skipped
-from compaction.errors import JobError
-from compaction.pipeline import Ports, Task, compact_conversation
+from compaction.core.results import CompactionResult, Outcome, Skipped
+from compaction.errors import JobError, NotEffective
+from compaction.pipeline import compact_conversation, compact_with_memory
+from compaction.task import Ports, Task, survey
+
+NOTHING = Skipped("nothing_to_compact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switches:
-    """What the operator and the session switched, and the state of the session's breaker."""
+    """What the operator switched, and the state of the session's breaker."""
 
     disable_compact: bool = False
     disable_auto_compact: bool = False
@@ -26,36 +30,143 @@ class Switches:
 
 
 async def run(task: Task, switches: Switches, ports: Ports) -> Outcome:
-    """One attempt at a job of any trigger. Raises errors.JobError after recording tengu_compact_failed."""
+    """One attempt at a job of any trigger. Raises errors.JobError after recording the event of the failure."""
     try:
         if task.order.trigger == "auto":
             return await auto_compact_if_needed(task, switches, ports)
         return await _compact_on_request(task, switches, ports)
     except JobError as error:
-        ports.recorder.event("tengu_compact_failed", _failed_event(task, error))
+        ports.recorder.event(events.failed_name(task), events.failed(task, error))
         raise
 
 
 async def auto_compact_if_needed(task: Task, switches: Switches, ports: Ports) -> Outcome:
     """Guards first, then the ladder; the first step that brings the session under its threshold ends it."""
     messages = await ports.history.load()
-    reason = policy.skip_reason(_guards(task, switches, _tokens(task, messages))) or _nothing(messages)
-    del messages  # a call may follow; it loads what it needs
+    size = tokens.session_tokens(messages, system=task.facts.system, tools=task.facts.tools).tokens
+    reason = policy.skip_reason(_guards(task, switches, size, tokens.estimate_bytes(messages)))
     if reason is not None:
         return Skipped(reason)
+    if task.paid is None:
+        if policy.nothing_to_compact(messages):
+            return NOTHING
+        _check_overhead(task)
+        light = _forced(task) or (size >= task.thresholds.auto_compact and await _light_steps(task, ports))
+        if isinstance(light, CompactionResult):
+            return light
+    del messages  # a call may follow; it loads what it needs
     return await compact_conversation(task, ports)
 
 
 async def _compact_on_request(task: Task, switches: Switches, ports: Ports) -> Outcome:
-    reason = policy.skip_reason(_guards(task, switches, 0))
-    if reason is None and task.paid is None:
-        reason = _nothing(await ports.history.load())
+    """Manual, reactive and bulk: session memory first unless instructions were given, then full compaction."""
+    reason = policy.skip_reason(_guards(task, switches, 0, 0))
     if reason is not None:
         return Skipped(reason)
+    if task.paid is None:
+        messages = await ports.history.load()
+        if policy.nothing_to_compact(messages):
+            return NOTHING
+        if task.order.strategy == "microcompact":
+            return _cleared(task, ports, messages) or NOTHING
+        if _may_use_memory(task) and (light := await _from_memory(task, ports, messages)):
+            return light
+        if task.order.strategy == "session_memory":
+            return NOTHING
+        del messages
     return await compact_conversation(task, ports)
 
 
-def _guards(task: Task, switches: Switches, session_tokens: int) -> policy.Guards:
+def _forced(task: Task) -> bool:
+    """Whether the order names how the summary is made: then there is no ladder."""
+    return task.order.strategy in {"fresh", "shared_prefix", "extractive"}
+
+
+async def _light_steps(task: Task, ports: Ports) -> CompactionResult | None:
+    """The steps that need no model, in their order; None when none of them brings the session under its threshold."""
+    messages = await ports.history.load()
+    for step in (_time_based, _cache_edit):
+        light = step(task, ports, messages)
+        if light is not None and light.under_threshold:
+            return light
+    return await _from_memory(task, ports, messages)
+
+
+def _time_based(task: Task, ports: Ports, messages: Sequence[Message]) -> CompactionResult | None:
+    micro = microcompact.time_based(
+        messages,
+        now=task.now,
+        table=task.table,
+        threshold_ms=task.micro_threshold_ms,
+        already_cleared=task.cleared_ids,
+    )
+    return None if micro is None else _micro_result(task, ports, messages, micro)
+
+
+def _cleared(task: Task, ports: Ports, messages: Sequence[Message]) -> CompactionResult | None:
+    """Micro-compaction that was asked for by name: all old results, however young."""
+    everything = tokens.estimate_messages(messages)
+    micro = microcompact.prepare(messages, table=task.table, excess_tokens=everything)
+    return None if micro is None else _micro_result(task, ports, messages, micro)
+
+
+def _micro_result(
+    task: Task, ports: Ports, messages: Sequence[Message], micro: microcompact.MicroCompaction
+) -> CompactionResult:
+    result = without_old_results(task, view := survey(task, messages), micro)
+    if result.under_threshold or task.order.trigger != "auto":
+        ports.recorder.event("microcompact", micro.event_fields())
+        ports.recorder.event("tengu_compact", events.compacted(task, view, result))
+    return result
+
+
+def _cache_edit(task: Task, ports: Ports, messages: Sequence[Message]) -> CompactionResult | None:
+    request = task.facts.request if isinstance(task.facts.request, dict) else {}
+    edit = context_edits.cache_edit(
+        messages,
+        cache_warm=sharing.is_warm(request, messages, task.now),
+        table=task.table,
+        already_cleared=task.cleared_ids,
+        tools=task.facts.tools,
+    )
+    if edit is None:
+        return None
+    result = with_context_edit(task, view := survey(task, messages), tuple(messages), edit)
+    if result.under_threshold:
+        ports.recorder.event("tengu_cached_microcompact", edit.event_fields())
+        ports.recorder.event("tengu_compact", events.compacted(task, view, result))
+    return result
+
+
+async def _from_memory(task: Task, ports: Ports, messages: Sequence[Message]) -> CompactionResult | None:
+    """The conversation by its own memory, None when there is none or it would not come under the threshold."""
+    memory = session_memory.compact(messages, task.state.memory_document)
+    if memory is None:
+        return None
+    overhead = tokens.estimate_overhead(task.facts.system, task.facts.tools)
+    after = overhead + tokens.estimate_text(memory.summary) + tokens.estimate_messages(memory.kept)
+    if after >= task.thresholds.auto_compact or memory.memory_tokens >= tokens.estimate_messages(memory.replaced):
+        return None
+    try:
+        return await compact_with_memory(task, ports, memory)
+    except NotEffective:  # the wrapping was the last straw: a model may do better
+        return None
+
+
+def _may_use_memory(task: Task) -> bool:
+    """Instructions want a summary that was written for them; a reactive job and a partial scope want a full one."""
+    order = task.order
+    plain = order.strategy in {None, "session_memory"} and order.scope.kind == "full"
+    return plain and order.trigger != "reactive" and not order.instructions
+
+
+def _check_overhead(task: Task) -> None:
+    """System prompt and tools alone over the threshold: no summary can help, and trying again and again is waste."""
+    if tokens.estimate_overhead(task.facts.system, task.facts.tools) >= task.thresholds.auto_compact:
+        raise NotEffective("System prompt and tools alone are over the threshold. Shorten them or use a larger window.")
+
+
+def _guards(task: Task, switches: Switches, size_tokens: int, size_bytes: int) -> policy.Guards:
     settings = task.facts.settings
     return policy.Guards(
         trigger=task.order.trigger,
@@ -67,26 +178,8 @@ def _guards(task: Task, switches: Switches, session_tokens: int) -> policy.Guard
         reactive_mode=settings.get("reactive_mode") is True,
         context_collapse=settings.get("context_collapse") is True,
         breaker_open=switches.breaker_open,
-        tokens=session_tokens,
+        tokens=size_tokens,
         threshold=task.thresholds.auto_compact,
+        size_bytes=size_bytes,
+        limit_bytes=task.limit_bytes,
     )
-
-
-def _tokens(task: Task, messages: Sequence[Message]) -> int:
-    facts = task.facts
-    return tokens.session_tokens(messages, system=facts.system, tools=facts.tools).tokens
-
-
-def _nothing(messages: Sequence[Message]) -> policy.SkipReason | None:
-    return "nothing_to_compact" if policy.nothing_to_compact(messages) else None
-
-
-def _failed_event(task: Task, error: JobError) -> dict[str, Json]:
-    return {
-        "trigger": task.order.trigger,
-        "auto": task.order.trigger == "auto",
-        "code": error.code,
-        "retryable": error.retryable,
-        "attempt": task.attempt,
-        "query_source": task.facts.query_source,
-    }

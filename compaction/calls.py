@@ -7,21 +7,23 @@ decoded session costs more memory than everything else of a job together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from compaction.core import course, prompts, summary, tokens, truncation
+from compaction.core import course, microcompact, prompts, summary, tokens, truncation
 from compaction.core.course import Course
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage
 from compaction.core.results import Dropped, SessionFacts
 from compaction.core.room import Room
 from compaction.core.shared_prefix import PrefixNotShareable
+from compaction.core.tool_table import ToolTable
 from compaction.core.truncation import Cut
-from compaction.errors import NoSummary, PromptTooLong, Refusal, SummaryTruncated
+from compaction.errors import ApiError, NoSummary, PromptTooLong, Refusal, SummaryTruncated
 from compaction.ports import (
     History,
     PaidSummary,
+    Price,
     Progress,
     Recorder,
     RequestKind,
@@ -36,7 +38,6 @@ COUNT_FROM = 0.8  # of the room: below it our estimate, 15 % off on average, nee
 
 Part = Callable[[Sequence[Message]], tuple[Message, ...]]  # picks what the summary replaces out of a live view
 Ask = Callable[[RequestKind, bool], prompts.Prompts]  # the prompts for a kind of request, shorter or not
-Price = Callable[[str, Usage], Decimal | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class CallPlan:
     model: str
     part: Part
     ask: Ask
+    table: ToolTable  # whose old results go first when the request is known not to fit
     estimated_tokens: int  # of the part
     window_tokens: int
     max_output_tokens: int
@@ -98,11 +100,13 @@ async def paid_summary(
             reply = await _call(plan, now, history, summarizer, recorder)
             spent.add(reply, price)
             text = _judged(reply, recorder).text
-            cuts = _cut(plan, now, await history.load()) if now.cuts else None
-            paid = _paid(now, text, reply, spent, _dropped(cuts))
+            cut = _cut(plan, now, await history.load()) if now.cuts else None
+            paid = _paid(now, text, reply, spent, Dropped() if cut is None else cut.dropped)
         except PromptTooLong as refusal:
             now = course.after_refusal(now, refusal)
             _note_cut(recorder, now, refusal, _cut(plan, now, await history.load()))
+        except ApiError as error:
+            now = course.after_output_limit(now, error)
         except (NoSummary, SummaryTruncated, Refusal) as problem:
             now = course.after_bad_reply(now, problem, plan.fallback_model)
             recorder.event("model_asked_again", {"code": problem.code, "model": now.model, "kind": now.kind})
@@ -130,7 +134,9 @@ async def _call(
     await recorder.before_call()
     recorder.step("summarizing", 20)
     progress: Progress = _Percent(recorder)
-    return await summarizer.summarize(_request(plan, now, await history.load()), progress)
+    call = summarizer.summarize(_request(plan, now, await history.load()), progress)
+    history.release()  # hundreds of calls wait at once, and no transcript may wait with them
+    return await call
 
 
 def _judged(reply: SummaryReply, recorder: Recorder) -> summary.Summary:
@@ -144,11 +150,11 @@ def _judged(reply: SummaryReply, recorder: Recorder) -> summary.Summary:
 
 def _request(plan: CallPlan, now: Course, messages: Sequence[Message]) -> SummaryRequest:
     asked = plan.ask(now.kind, now.shorter)
-    cut = _cut(plan, now, messages)
+    shares = now.kind == "shared_prefix"
     return SummaryRequest(
         kind=now.kind,
-        model=now.model,
-        messages=plan.part(messages) if cut is None else cut[-1].messages,
+        model=plan.facts.model if shares else now.model,  # a cache belongs to one model
+        messages=_cut(plan, now, messages).messages,
         system_prompt=asked.system,
         user_prompt=asked.user,
         max_output_tokens=now.max_output_tokens,
@@ -160,17 +166,39 @@ def _request(plan: CallPlan, now: Course, messages: Sequence[Message]) -> Summar
     )
 
 
-def _cut(plan: CallPlan, now: Course, messages: Sequence[Message]) -> list[Cut] | None:
-    """Every cut of the course, made again in its order; None when there is none."""
+@dataclass(frozen=True, slots=True)
+class _CutPart:
+    """The part of the history that a request sends, and what is missing from it; `last` is the newest cut."""
+
+    messages: tuple[Message, ...]
+    dropped: Dropped = field(default_factory=Dropped)
+    last: Cut | None = None
+
+    def after(self, cut: Cut) -> _CutPart:
+        return _CutPart(cut.messages, self.dropped.plus(cut.dropped), cut)
+
+
+def _cut(plan: CallPlan, now: Course, messages: Sequence[Message]) -> _CutPart:
+    """The part with every cut of the course, made again in its order."""
     room = _room(plan, now)
-    part = plan.part(messages)
-    cuts: list[Cut] = []
+    part = _CutPart(plan.part(messages))
     if now.counted_tokens is not None:
-        planned = truncation.plan_cut(part, room.fits_tokens or 0, counted=now.counted_tokens, room=room)
-        cuts += [] if planned is None else [planned]
+        part = _fitted(plan, part, now.counted_tokens, room)
     for attempt, refusal in enumerate(now.refusals, 1):
-        cuts.append(truncation.cut(cuts[-1].messages if cuts else part, refusal, attempt=attempt, room=room))
-    return cuts or None
+        part = part.after(truncation.cut(part.messages, refusal, attempt=attempt, room=room))
+    return part
+
+
+def _fitted(plan: CallPlan, part: _CutPart, counted: int, room: Room) -> _CutPart:
+    """The part of a request that the provider counted and found too long: old results go first, then oldest rounds."""
+    fits = room.fits_tokens or 0
+    own = room.fixed_tokens + sum(map(room.measure, part.messages))
+    micro = microcompact.prepare(part.messages, table=plan.table, excess_tokens=own - own * fits // counted)
+    if micro is not None:
+        counted -= micro.saved_tokens * counted // own
+        part = _CutPart(micro.messages, part.dropped.plus(Dropped(tokens=micro.saved_tokens)))
+    planned = truncation.plan_cut(part.messages, fits, counted=counted, room=room)
+    return part if planned is None else part.after(planned)
 
 
 def _room(plan: CallPlan, now: Course) -> Room:
@@ -181,16 +209,8 @@ def _room(plan: CallPlan, now: Course) -> Room:
     )
 
 
-def _dropped(cuts: list[Cut] | None) -> Dropped:
-    whole = Dropped()
-    for cut in cuts or ():
-        whole = whole.plus(cut.dropped)
-    return whole
-
-
-def _note_cut(recorder: Recorder, now: Course, refusal: PromptTooLong, cuts: list[Cut] | None) -> None:
-    last = cuts[-1] if cuts else None
-    dropped = _dropped(cuts)
+def _note_cut(recorder: Recorder, now: Course, refusal: PromptTooLong, part: _CutPart) -> None:
+    last, dropped = part.last, part.dropped
     recorder.event(
         "tengu_compact_ptl_retry",
         {

@@ -1,277 +1,167 @@
-"""compact_conversation(): the steps of one full compaction, over ports.
+"""compact_conversation(): the steps of one compaction with a summary, over ports.
 
 PreCompact hooks → prompt → model call with the prompt-too-long loop → validation → attachments → SessionStart hooks →
-CompactionResult → events → cleanup. Everything that decides is in `core`; everything that waits is behind a port.
+CompactionResult → events. Everything that decides is in `core`; everything that waits is behind a port. The clean-up
+afterwards belongs to the commit (`core.cleanup`).
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
 
-from compaction import calls
-from compaction.core import constraints, partial, prompts, summary, tokens, wire
-from compaction.core.boundary import Boundary
-from compaction.core.jsonbytes import Json
-from compaction.core.messages import Message, conversation
-from compaction.core.results import CompactionResult, Dropped, Order, SessionFacts
-from compaction.core.thresholds import Thresholds
+from compaction import calls, events
+from compaction.assembly import Made, assemble, made_of
+from compaction.core import attachments, constraints, partial, prompts, sharing, tokens
+from compaction.core.messages import Message
+from compaction.core.results import CompactionResult
+from compaction.core.session_memory import MemoryCompaction
 from compaction.errors import HookRejected, NoSummary, NotEffective, ProviderError, Refusal, SummaryTruncated
-from compaction.ports import (
-    History,
-    HookContext,
-    HookNote,
-    Hooks,
-    PaidSummary,
-    Recorder,
-    RequestKind,
-    SessionStartAnswer,
-    Summarizer,
-)
+from compaction.ports import HookContext, PaidSummary, PreCompactAnswer, RequestKind
+from compaction.task import Ports, Survey, Task, memory_survey, survey, text_of
 
 SUMMARY_TOKENS = 20_000  # DESIGN §3: the summary's output cap; p99.99 of real summaries is 17,387
-_IDS = uuid.UUID("5b1d2a52-3f0c-5c0e-9f7e-6c6f6d706163")  # namespace of the uuids we give to our own messages
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """One attempt at one job: what was asked, of which snapshot, and what an earlier attempt paid for."""
-
-    facts: SessionFacts
-    order: Order
-    covers_through_seq: int
-    thresholds: Thresholds
-    model: str  # who writes the summary
-    window_tokens: int  # of that model
-    max_output_tokens: int  # of that model
-    fallback_model: str | None = None  # asked once when the model refuses
-    attempt: int = 1
-    is_last_attempt: bool = False
-    paid: PaidSummary | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The world of one attempt."""
-
-    history: History
-    summarizer: Summarizer
-    recorder: Recorder
-    hooks: Hooks
-    price: calls.Price
-    last_resort: Summarizer | None = None  # used when the order allows a fallback and the model gave no summary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """The numbers of a live view, taken before the call so that the messages need not be held while it runs."""
-
-    pre_tokens: int
-    replaced_tokens: int
-    overhead_tokens: int  # system prompt and tools, which no compaction can shrink
-    kept: tuple[Message, ...]
-    prior_summary: str | None
-    pinned: tuple[str, ...]  # standing constraints that an earlier compaction carried on
-    prefix_hash: str
+_PROMPTS: dict[str, prompts.Kind] = {"full": "base", "up_to": "up_to", "from": "from"}
 
 
 async def compact_conversation(task: Task, ports: Ports) -> CompactionResult:
     """The compacted conversation. Raises errors.JobError subclasses; nothing stored is changed by a failure."""
-    survey = survey_of(task, await ports.history.load())
-    context = _hook_context(task, survey)
-    instructions = await _instructions(task, ports.hooks, context)
-    paid = task.paid or await _summary(task, ports, survey, instructions)
-    pinned = constraints.pinned(survey.pinned, paid.text, _replaced(await ports.history.load()))
-    ports.recorder.step("attachments", 85)
-    start = await ports.hooks.session_start(context)
-    ports.recorder.step("committing", 95)
-    result = _result(task, survey, paid, start, pinned)
-    _check_effective(survey, result)
-    ports.recorder.event("tengu_compact", compact_event(task, result))
-    return result
+    view = survey(task, await ports.history.load())
+    if not view.replaced_tokens:
+        raise NotEffective("Nothing would be left out: all messages in the scope must stay word for word.")
+    asked = await _asked(task, ports, view)
+    paid = task.paid or await _summary(task, ports, view, _instructions(task, asked.answer))
+    replaced = _replaced(task, await ports.history.load())
+    made = made_of(paid, constraints.pinned(view.pinned, paid.text, replaced))
+    del replaced  # hooks may take a while
+    return await _finished(task, ports, view, made, asked)
 
 
-def survey_of(task: Task, messages: Sequence[Message]) -> Survey:
-    """The numbers of the loaded live view."""
-    facts = task.facts
-    split = partial.split_full(messages)
-    counted = tokens.session_tokens(messages, system=facts.system, tools=facts.tools)
-    return Survey(
-        pre_tokens=counted.tokens,
-        replaced_tokens=tokens.estimate_messages(split.replaced),
-        overhead_tokens=tokens.estimate_overhead(facts.system, facts.tools),
-        kept=split.kept,
-        prior_summary=_prior_summary(split.replaced),
-        pinned=pinned_before(messages),
-        prefix_hash=wire.prefix_hash(conversation(messages)),
-    )
+async def compact_with_memory(task: Task, ports: Ports, memory: MemoryCompaction) -> CompactionResult:
+    """The conversation with the session's own memory in the place of a summary; no model is called."""
+    view = memory_survey(survey(task, await ports.history.load()), memory)
+    asked = await _asked(task, ports, view)
+    made = Made(text=memory.summary, strategy="session_memory", pinned=view.pinned)
+    return await _finished(task, ports, view, made, asked)
 
 
-def pinned_before(messages: Sequence[Message]) -> tuple[str, ...]:
-    """The standing constraints on the boundary that the live view begins with."""
-    for message in messages:
-        if message.is_boundary and message.metadata is not None:
-            listed = message.metadata.get("pinned")
-            return tuple(text for text in listed if isinstance(text, str)) if isinstance(listed, list) else ()
-    return ()
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the hooks were told, and what they answered before the compaction."""
+
+    context: HookContext
+    answer: PreCompactAnswer
 
 
-def summary_message(order: Order, paid: PaidSummary, boundary: Boundary, *, kept: bool) -> Message:
-    """The user message that carries the summary into the compacted conversation."""
-    automatic = order.trigger in {"auto", "reactive"}
-    return Message(
-        role="user",
-        content=summary.compact_text(paid.text, kept_tail=kept, auto=automatic, pinned=boundary.pinned),
-        uuid=_uuid(order.job_id, "summary"),
-        parent_uuid=boundary.uuid,
-        is_compact_summary=True,
-    )
-
-
-def compact_event(task: Task, result: CompactionResult) -> dict[str, Json]:
-    """The fields of tengu_compact."""
-    return {
-        "trigger": task.order.trigger,
-        "auto": task.order.trigger == "auto",
-        "strategy": result.strategy,
-        "pre_tokens": result.pre_tokens,
-        "post_tokens": result.post_tokens,
-        "usage": result.usage.to_dict(),
-        "model": result.model,
-        "attempt": task.attempt,
-        "ptl_attempts": result.ptl_attempts,
-        "dropped_rounds": result.dropped.rounds,
-        "dropped_tokens": result.dropped.tokens,
-        "query_source": task.facts.query_source,
-        "under_threshold": result.under_threshold,
-        "degraded": result.degraded,
-        "saved_summary_reused": task.paid is not None,
-    }
-
-
-async def _instructions(task: Task, hooks: Hooks, context: HookContext) -> tuple[str, ...]:
-    answer = await hooks.pre_compact(context)
+async def _asked(task: Task, ports: Ports, view: Survey) -> _Asked:
+    context = _hook_context(task, view)
+    answer = await ports.hooks.pre_compact(context)
     if answer.veto is not None:
         raise HookRejected(f"A PreCompact hook vetoed this compaction: {answer.veto}")
-    given = (task.order.instructions, _text(task.facts.settings.get("instructions")), answer.instructions)
+    return _Asked(context, answer)
+
+
+def _instructions(task: Task, before: PreCompactAnswer) -> tuple[str, ...]:
+    """Standing ones first, then those of the session, the order and the hooks."""
+    standing = (prompts.compact_instructions(note.text) for note in task.state.claude_md)
+    given = (*standing, text_of(task.facts.settings.get("instructions")), task.order.instructions, before.instructions)
     return tuple(text for text in given if text and text.strip())
 
 
-async def _summary(task: Task, ports: Ports, survey: Survey, instructions: tuple[str, ...]) -> PaidSummary:
+async def _summary(task: Task, ports: Ports, view: Survey, instructions: tuple[str, ...]) -> PaidSummary:
     """A paid summary, or the last resort's where the order allows it and the model gave none."""
     ports.recorder.step("preparing", 10)
-    plan = _plan(task, survey, instructions)
+    summarizer = ports.extractive if task.order.strategy == "extractive" else ports.summarizer
+    plan = _plan(task, view, instructions, _kind(task, ports, view, await ports.history.load()))
     try:
-        return await calls.paid_summary(plan, ports.history, ports.summarizer, ports.recorder, ports.price)
+        return await calls.paid_summary(plan, ports.history, summarizer, ports.recorder, ports.price)
     except (ProviderError, NoSummary, SummaryTruncated, Refusal) as error:
         comes_again = error.pauses_provider or (error.retryable and not task.is_last_attempt)
-        if ports.last_resort is None or comes_again:
+        if not ports.last_resort or comes_again:
             raise
-        ports.recorder.event("last_resort", {"code": error.code, "summarizer": ports.last_resort.name})
-        return await calls.paid_summary(plan, ports.history, ports.last_resort, ports.recorder, ports.price)
+        ports.recorder.event("last_resort", {"code": error.code, "summarizer": ports.extractive.name})
+        fresh = replace(plan, kind="fresh")
+        return await calls.paid_summary(fresh, ports.history, ports.extractive, ports.recorder, ports.price)
 
 
-def _plan(task: Task, survey: Survey, instructions: tuple[str, ...]) -> calls.CallPlan:
+def _kind(task: Task, ports: Ports, view: Survey, messages: Sequence[Message]) -> RequestKind:
+    """Whether the summary rides on the main conversation's cache, and why (an event tells)."""
+    if task.order.strategy is not None:
+        return "shared_prefix" if task.order.strategy == "shared_prefix" else "fresh"
+    if task.order.scope.kind != "full":
+        return "fresh"
+    wish = sharing.Sharing(
+        now=task.now,
+        tokens=view.pre_tokens,
+        room_tokens=task.room_tokens,
+        min_cacheable_tokens=task.min_cacheable_tokens,
+        max_output_tokens=min(SUMMARY_TOKENS, task.max_output_tokens),
+        fresh_model=task.model,
+        enabled=task.shares_prefix,
+    )
+    reason = sharing.decide(task.facts, messages, wish, ports.price)
+    ports.recorder.event("request_kind", {"reason": reason})
+    return "shared_prefix" if reason == "shared" else "fresh"
+
+
+def _plan(task: Task, view: Survey, instructions: tuple[str, ...], kind: RequestKind) -> calls.CallPlan:
     def ask(kind: RequestKind, shorter: bool) -> prompts.Prompts:  # noqa: FBT001 - called by position, through a type
         return prompts.build_prompts(
-            "base",
+            _PROMPTS[task.order.scope.kind],
             request_kind=kind,
-            prior_summary=survey.prior_summary is not None,
+            prior_summary=view.prior_summary is not None,
             instructions=instructions,
-            pinned=survey.pinned,
+            pinned=view.pinned,
             shorter=shorter,
         )
 
     return calls.CallPlan(
         facts=task.facts,
-        kind="fresh",
+        kind=kind,
         model=task.model,
-        part=_replaced,
+        part=lambda messages: _replaced(task, messages),
         ask=ask,
-        estimated_tokens=survey.replaced_tokens,
+        table=task.table,
+        estimated_tokens=view.replaced_tokens,
         window_tokens=task.window_tokens,
         max_output_tokens=min(SUMMARY_TOKENS, task.max_output_tokens),
-        prior_summary=survey.prior_summary,
+        prior_summary=view.prior_summary,
         instructions="\n\n".join(instructions) or None,
         fallback_model=task.fallback_model,
     )
 
 
-def _replaced(messages: Sequence[Message]) -> tuple[Message, ...]:
-    return partial.split_full(messages).replaced
+def _replaced(task: Task, messages: Sequence[Message]) -> tuple[Message, ...]:
+    return partial.split(messages, task.order.scope).replaced
 
 
-def _result(
-    task: Task, survey: Survey, paid: PaidSummary, start: SessionStartAnswer, pinned: tuple[str, ...]
-) -> CompactionResult:
-    order = task.order
-    boundary = Boundary(
-        uuid=_uuid(order.job_id, "boundary"),
-        trigger=order.trigger,
-        strategy=paid.strategy,
-        pre_tokens=survey.pre_tokens,
-        covers_through_seq=task.covers_through_seq,
-        job_id=order.job_id,
-        pinned=pinned,
-    )
-    message = summary_message(order, paid, boundary, kept=bool(survey.kept))
-    after = survey.overhead_tokens + tokens.estimate_messages((message, *survey.kept, *start.messages))
-    return CompactionResult(
-        job_id=order.job_id,
-        strategy=paid.strategy,
-        boundary=boundary,
-        summary=(message,),
-        kept=survey.kept,
-        hook_messages=start.messages,
-        pre_tokens=survey.pre_tokens,
-        post_tokens=after,
-        usage=paid.usage,
-        cost_usd=None if paid.cost_usd is None else Decimal(paid.cost_usd),
-        model=paid.model,
-        ptl_attempts=paid.ptl_attempts,
-        dropped=Dropped(paid.dropped_rounds, paid.dropped_messages, paid.dropped_tokens),
-        covers_through_seq=task.covers_through_seq,
-        prefix_hash=survey.prefix_hash,
-        degraded=paid.degraded,
-        hook_results=tuple(_note(note) for note in start.notes),
-        under_threshold=after < task.thresholds.auto_compact,
-    )
+async def _finished(task: Task, ports: Ports, view: Survey, made: Made, asked: _Asked) -> CompactionResult:
+    """Attachments, SessionStart hooks, the result and its event. Raises NotEffective when nothing was gained."""
+    ports.recorder.step("attachments", 85)
+    messages = await ports.history.load()
+    state = attachments.with_transcript_files(task.state, messages, task.table)
+    built = attachments.build(state, view.kept.messages, task.table)
+    del messages
+    ports.history.release()
+    start = await ports.hooks.session_start(asked.context)
+    start = replace(start, notes=(*asked.answer.notes, *start.notes))
+    ports.recorder.step("committing", 95)
+    result = assemble(task, view, made, built, start)
+    if tokens.estimate_messages(result.summary) >= view.replaced_tokens:
+        raise NotEffective  # compared by the same estimator, DESIGN §8
+    if built.failed:
+        ports.recorder.event("attachments_failed", {"kinds": list(built.failed)})
+    ports.recorder.event("tengu_compact", events.compacted(task, view, result))
+    return result
 
 
-def _check_effective(survey: Survey, result: CompactionResult) -> None:
-    """A summary must be smaller than what it replaces, by the same estimator (DESIGN §8)."""
-    if tokens.estimate_messages(result.summary) >= survey.replaced_tokens:
-        raise NotEffective
-
-
-def _prior_summary(messages: Sequence[Message]) -> str | None:
-    for message in messages:
-        if message.is_compact_summary:
-            return summary.extract_summary_text(message)
-    return None
-
-
-def _hook_context(task: Task, survey: Survey) -> HookContext:
+def _hook_context(task: Task, view: Survey) -> HookContext:
     return HookContext(
         tenant=task.facts.tenant,
         session_id=task.facts.session_id,
         job_id=task.order.job_id,
         trigger=task.order.trigger,
         instructions=task.order.instructions,
-        pre_tokens=survey.pre_tokens,
+        pre_tokens=view.pre_tokens,
     )
-
-
-def _note(note: HookNote) -> dict[str, Json]:
-    return {"name": note.name, "event": note.event, "ok": note.ok, "seconds": note.seconds, "problem": note.problem}
-
-
-def _uuid(job_id: str, part: str) -> str:
-    """The same for each attempt of a job, so that a repeated commit gives the same messages."""
-    return str(uuid.uuid5(_IDS, f"{job_id}/{part}"))
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) else None

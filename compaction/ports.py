@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal, Protocol
 
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Block, Message, Usage
 
 RequestKind = Literal["fresh", "shared_prefix"]
+Price = Callable[[str, Usage], Decimal | None]  # dollars for a model's usage, None for a model without a known price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,11 @@ class History(Protocol):
     """Loads the messages of the snapshot; called again rather than held in memory while a call runs."""
 
     async def load(self) -> Sequence[Message]:
-        """The stored live view through the job's covers_through_seq, oldest first."""
+        """The stored live view through the job's covers_through_seq, oldest first; the same until it is released."""
+        ...
+
+    def release(self) -> None:
+        """Lets go of what was loaded; the next `load` reads it anew."""
         ...
 
 

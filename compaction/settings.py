@@ -57,6 +57,7 @@ class Settings(BaseModel):
 
     summarizer: Literal["auto", "claude", "extractive"] = Field("auto", alias="COMPACTD_SUMMARIZER")
     summary_model: str | None = Field(None, alias="COMPACTD_SUMMARY_MODEL")  # None: the session's own model
+    shared_prefix: bool = Field(default=True, alias="COMPACTD_SHARED_PREFIX")  # off: every summary is a fresh request
     fallback_model: str | None = Field(None, alias="COMPACTD_FALLBACK_MODEL")  # asked once when a model refuses
     anthropic_api_key: str | None = Field(None, alias="ANTHROPIC_API_KEY", repr=False)
     anthropic_auth_token: str | None = Field(None, alias="ANTHROPIC_AUTH_TOKEN", repr=False)

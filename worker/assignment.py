@@ -6,35 +6,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.auto import Switches
-from compaction.core import breaker, jsonbytes, thresholds
+from compaction.core import breaker, cleanup, jsonbytes, session_state, thresholds
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, decode_message
 from compaction.core.results import Order, SessionFacts
 from compaction.errors import InvalidSession
-from compaction.pipeline import Ports, Task
+from compaction.pipeline import SUMMARY_TOKENS
 from compaction.ports import NoHooks, Summarizer
 from compaction.settings import Settings
+from compaction.store import session_state as state_rows
 from compaction.store import sessions as session_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, JobRow
+from compaction.store.session_state import StateEntry
 from compaction.store.sessions import LiveView
 from compaction.summarizers import models
+from compaction.task import Ports, Task
 from worker.recorder import AttemptRecorder, decode_paid
+from worker.verdict import MICRO_STATE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoredHistory:
-    """The History port: the session's live view through the snapshot, read anew at each call."""
+    """The History port: the session's live view through the snapshot, held until it is released."""
 
     database: Database
     session_id: int
     through_seq: int
+    _messages: tuple[Message, ...] | None = None
 
     async def load(self) -> Sequence[Message]:
         """The messages, decoded. Raises InvalidSession when a stored body is no message (a bug, or a damaged disk)."""
-        async with self.database.connect() as conn:
-            view = await session_rows.load_live(conn, self.session_id, through_seq=self.through_seq)
-        return decode_view(view)
+        if self._messages is None:
+            async with self.database.connect() as conn:
+                view = await session_rows.load_live(conn, self.session_id, through_seq=self.through_seq)
+            self._messages = decode_view(view)
+        return self._messages
+
+    def release(self) -> None:
+        """Forgets the messages."""
+        self._messages = None
 
 
 def decode_view(view: LiveView) -> tuple[Message, ...]:
@@ -53,14 +64,15 @@ class Assignments:
     database: Database
     settings: Settings
     summarizer: Summarizer
-    last_resort: Summarizer
+    extractive: Summarizer
 
     async def prepare(self, claim: Claim, recorder: AttemptRecorder) -> tuple[Task, Switches, Ports]:
-        """What one attempt works with; one small query, no messages yet."""
+        """What one attempt works with; small queries, no messages yet."""
         job = claim.job
         async with self.database.connect() as conn:
             parameters = await session_rows.load_parameters(conn, job.session_id)
-        task = self._task(claim, _facts(claim, parameters))
+            entries = await state_rows.load(conn, job.session_id)
+        task = self._task(claim, _facts(claim, parameters), entries)
         switches = Switches(
             disable_compact=self.settings.disable_compact,
             disable_auto_compact=self.settings.disable_auto_compact,
@@ -69,14 +81,15 @@ class Assignments:
         ports = Ports(
             history=StoredHistory(self.database, job.session_id, claim.covers_through_seq),
             summarizer=self.summarizer,
+            extractive=self.extractive,
             recorder=recorder,
             hooks=NoHooks(),
             price=models.price,
-            last_resort=self.last_resort if job.fallback == "extractive" else None,
+            last_resort=job.fallback == "extractive",
         )
         return task, switches, ports
 
-    def _task(self, claim: Claim, facts: SessionFacts) -> Task:
+    def _task(self, claim: Claim, facts: SessionFacts, entries: Sequence[StateEntry]) -> Task:
         limits = models.limits_for(
             facts.model,
             context_window_tokens=_count(facts.settings, "context_window"),
@@ -88,10 +101,19 @@ class Assignments:
             facts=facts,
             order=_order(claim.job),
             covers_through_seq=claim.covers_through_seq,
+            now=claim.claimed_at,
             thresholds=marks(self.settings, facts.settings, limits),
             model=other or facts.model,
             window_tokens=writer.context_window_tokens,
             max_output_tokens=writer.max_output_tokens,
+            room_tokens=limits.context_window_tokens - min(limits.max_output_tokens, SUMMARY_TOKENS),
+            min_cacheable_tokens=limits.min_cacheable_tokens,
+            limit_bytes=models.platform_facts("anthropic").max_body_bytes,
+            state=session_state.state_from(_after_clean_up(claim, entries)),
+            has_runtime_state=any(entry.kind == cleanup.RUNTIME for entry in entries),
+            cleared_ids=_cleared_ids(entries),
+            micro_threshold_ms=self.settings.time_based_micro_ms,
+            shares_prefix=self.settings.shared_prefix,
             fallback_model=self.settings.fallback_model,
             attempt=claim.job.attempt,
             is_last_attempt=claim.job.attempt >= claim.job.max_attempts,
@@ -123,6 +145,26 @@ def _facts(claim: Claim, parameters: Mapping[str, bytes]) -> SessionFacts:
         settings=claim.session.settings,
         query_source=claim.session.query_source,
     )
+
+
+def _after_clean_up(claim: Claim, entries: Sequence[StateEntry]) -> list[session_state.Entry]:
+    """The stored state as the attachments see it: what is forgotten before they are built is left out."""
+    steps = cleanup.steps_for(claim.session.query_source, "fresh", phase="before_attachments")
+    kept = (entry for entry in entries if not cleanup.forgets(entry.kind, entry.key, steps))
+    return [(entry.kind, entry.key, jsonbytes.decode(entry.body)) for entry in kept if entry.kind != cleanup.RUNTIME]
+
+
+def _cleared_ids(entries: Sequence[StateEntry]) -> frozenset[str]:
+    """Calls whose results micro-compaction cleared before, as `worker.verdict` remembered them."""
+    for entry in entries:
+        if (entry.kind, entry.key) == MICRO_STATE:
+            listed = jsonbytes.decode(entry.body)
+            return (
+                frozenset(ident for ident in listed if isinstance(ident, str))
+                if isinstance(listed, list)
+                else frozenset()
+            )
+    return frozenset()
 
 
 def _count(settings: Mapping[str, Json], name: str) -> int | None:

@@ -80,7 +80,7 @@ class Runner:
             async with asyncio.timeout(self._timeout_seconds):
                 task, switches, ports = await self._assignments.prepare(claim, recorder)
                 outcome = await auto.run(task, switches, ports)
-            return verdict.on_outcome(job, outcome, recorder.events)
+            return verdict.on_outcome(job, outcome, recorder.events, task)
         except asyncio.CancelledError:
             return self._interrupted(held, recorder)
         except LeaseLost:

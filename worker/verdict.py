@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from compaction.core import breaker, jobs
+from compaction.core import breaker, cleanup, jobs, jsonbytes
 from compaction.core.jsonbytes import Json
 from compaction.core.results import CompactionResult, Outcome
 from compaction.errors import Cancelled, JobError
 from compaction.store.jobs import Claim, Finish, JobRow
 from compaction.store.results import encode_result
+from compaction.task import Task
+
+MAX_REMEMBERED = 10_000  # ids of cleared calls; ten times the longest real session
 
 Events = list[tuple[str, dict[str, Json]]]
 
 
-def on_outcome(job: JobRow, outcome: Outcome, events: Events) -> Finish:
-    """A finished pipeline: succeeded, with a result or with the reason why nothing was done."""
+MICRO_STATE = ("runtime", "micro_compaction")  # kind and key under which cleared calls are remembered
+
+
+def on_outcome(job: JobRow, outcome: Outcome, events: Events, task: Task | None = None) -> Finish:
+    """A finished pipeline: succeeded, with a result or with the reason why nothing was done.
+
+    `task` tells what the session's run-time state must forget after the compaction, and what was cleared before.
+    """
     if not isinstance(outcome, CompactionResult):
         return Finish(
             status="succeeded", outcome="skipped", was_compacted=False, reason=outcome.reason, events=tuple(events)
@@ -24,9 +33,23 @@ def on_outcome(job: JobRow, outcome: Outcome, events: Events) -> Finish:
         was_compacted=True,
         result=encode_result(outcome),
         usage=outcome.usage.to_dict(),
+        forget=() if task is None or not task.has_runtime_state else _forgotten(task, outcome),
+        remember=_remembered(task, outcome),
         breaker=breaker.after_success(job.trigger, under_threshold=outcome.under_threshold),
         events=tuple(events),
     )
+
+
+def _forgotten(task: Task, result: CompactionResult) -> tuple[cleanup.Entry, ...]:
+    return cleanup.entries(cleanup.steps_for(task.facts.query_source, result.strategy))
+
+
+def _remembered(task: Task | None, result: CompactionResult) -> tuple[str, str, bytes] | None:
+    """The calls whose results were cleared, now and before, so that they are not counted again."""
+    if not result.cleared_ids:
+        return None
+    before = sorted(task.cleared_ids) if task is not None else []
+    return (*MICRO_STATE, jsonbytes.encode([*before, *result.cleared_ids][-MAX_REMEMBERED:]))
 
 
 def cancelled(events: Events) -> Finish:

@@ -1,1 +1,1 @@
-"""The pure part: values in, frozen dataclasses out. No I/O, clock, environment or randomness (import-linter holds it)."""
+"""The pure part: values in, frozen dataclasses out; no I/O, clock, environment or randomness."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.core.jsonbytes import Json
@@ -33,6 +33,7 @@ class Boundary:
     covers_through_seq: int
     job_id: str
     scope: str = "full"
+    chain: int = 1  # the how manieth compaction of the session
     preserved: PreservedSegment | None = None
     pinned: tuple[str, ...] = ()  # standing constraints of the user, word for word
 
@@ -50,6 +51,8 @@ class Boundary:
             "covers_through_seq": self.covers_through_seq,
             "job_id": self.job_id,
         }
+        if self.chain > 1:
+            fields["chain"] = self.chain
         if self.scope != "full":
             fields["scope"] = self.scope
         if self.pinned:
@@ -62,6 +65,11 @@ class Boundary:
                 "messages": self.preserved.messages,
             }
         return fields
+
+
+def boundary_of(messages: Sequence[Message]) -> Mapping[str, Json] | None:
+    """The metadata of the boundary that a live view begins with, None when it begins with none."""
+    return next((message.metadata for message in messages if message.is_boundary), None)
 
 
 def live(messages: Sequence[Message]) -> tuple[Message, ...]:

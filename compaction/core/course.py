@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from compaction.core import truncation
-from compaction.errors import NoSummary, PromptTooLong, Refusal, SummaryTruncated
+from compaction.errors import ApiError, NoSummary, PromptTooLong, Refusal, RequestTooLarge, SummaryTruncated
 from compaction.ports import RequestKind
 
 MAX_PTL_RETRIES = 3  # DESIGN §3
@@ -53,11 +53,19 @@ def after_refusal(course: Course, refusal: PromptTooLong) -> Course:
     A cut makes a shared prefix worthless, so the next request is a fresh one.
     """
     if course.ptl_attempts >= MAX_PTL_RETRIES:
-        raise refusal
+        raise RequestTooLarge if refusal.unit == "bytes" else refusal
     lower = truncation.lower_output(refusal, course.max_output_tokens)
     if lower is not None:
         return replace(course, max_output_tokens=lower, lowered=course.lowered + 1)
     return replace(course, kind="fresh", refusals=(*course.refusals, refusal))
+
+
+def after_output_limit(course: Course, error: ApiError) -> Course:
+    """The course after the provider said that the model writes less than we asked for. Raises the error otherwise."""
+    limit = error.output_limit_tokens
+    if limit is None or not 0 < limit < course.max_output_tokens:
+        raise error
+    return replace(course, max_output_tokens=limit)
 
 
 def after_bad_reply(course: Course, problem: BadReply, fallback_model: str | None = None) -> Course:

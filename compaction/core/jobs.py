@@ -92,7 +92,7 @@ def backoff_seconds(
     `jitter` is a number in [0, 1) drawn by the caller. A provider's Retry-After is a minimum, honoured up to an hour.
     """
     exponent = min(max(attempt, 1) - 1, 10)  # 2^10 × the usual base is over the cap already
-    delay = min(BACKOFF_CAP_SECONDS, base_seconds * 2**exponent) * (1 - JITTER + 2 * JITTER * jitter)
+    delay = min(BACKOFF_CAP_SECONDS, base_seconds * 2.0**exponent) * (1 - JITTER + 2 * JITTER * jitter)
     asked = min(max(retry_after_seconds or 0.0, 0.0), MAX_RETRY_AFTER_SECONDS)
     return max(delay, asked)
 

@@ -72,6 +72,7 @@ class CompactionResult:
     ptl_attempts: int = 0
     dropped: Dropped = field(default_factory=Dropped)
     context_management: Json = None
+    cleared_ids: tuple[str, ...] = ()  # calls whose results micro-compaction cleared; remembered with the session
     covers_through_seq: int
     prefix_hash: str
     degraded: bool = False

@@ -7,10 +7,9 @@ this is asked when a job starts, not when it is enqueued. When it is cold, a fre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Literal
 
 from compaction.core.ages import last_answer_at, moment
@@ -18,6 +17,7 @@ from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage
 from compaction.core.open_round import open_round
 from compaction.core.results import SessionFacts
+from compaction.ports import Price
 
 MARGIN = timedelta(seconds=15)  # between our look at the clock and the API's: claim, load, connect, upload
 TTLS: dict[str, timedelta] = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1)}  # facts §3d
@@ -25,7 +25,6 @@ UNCACHED_TOKENS = 4_500  # tail and prompt of a shared request, facts §6 (cost 
 SUMMARY_TOKENS = 6_000  # a summary with its analysis, facts §6 (cost table)
 
 Reason = Literal["off", "cold", "open_call", "forced_tool", "no_room", "too_small", "price", "shared"]
-Price = Callable[[str, Usage], Decimal | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

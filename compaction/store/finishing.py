@@ -12,6 +12,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     ColumnElement,
+    Delete,
     Double,
     Insert,
     Integer,
@@ -34,7 +35,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.core.breaker import BreakerChange
 from compaction.core.jsonbytes import Json
-from compaction.store import breakers, plain
+from compaction.store import breakers, plain, session_state
 from compaction.store.job_rows import CANCELLED_ERROR, RUNNING
 from compaction.store.notify import CHANNEL
 from compaction.store.results import NewResult
@@ -63,6 +64,8 @@ class Finish:
     breaker: BreakerChange | None = None
     outcome: Outcome | None = None
     usage: Mapping[str, Json] | None = None
+    forget: Sequence[tuple[str, str]] = ()  # entries of session state, by kind and key (`core.cleanup`)
+    remember: tuple[str, str, bytes] | None = None  # one entry of session state to put: kind, key, JSON bytes
 
 
 _ID = bindparam("b_job_id", type_=jobs.c.id.type)
@@ -158,10 +161,14 @@ def events_of(done: CTE) -> Insert:
 
 
 @cache
-def _finish(*, result: bool, breaker: str | None, events: bool) -> Select[Any]:
-    """The statement for this kind of decision; there are twelve, each compiled once."""
+def _finish(*, result: bool, breaker: str | None, events: bool, forget: bool, remember: bool) -> Select[Any]:
+    """The statement for this kind of decision; each of the few that occur is compiled once."""
     done = _done(_held() if result else None)
-    parts: list[Insert | Update] = [_attempt(done)]
+    parts: list[Delete | Insert | Update] = [_attempt(done)]
+    if forget:
+        parts.append(session_state.clearing(done))
+    if remember:
+        parts.append(session_state.remembering(done))
     if result:
         parts += [_result(done), _live_view(done)]
     if breaker is not None:
@@ -186,6 +193,8 @@ async def finish(conn: AsyncConnection, job_id: str, token: int, decision: Finis
         result=decision.result is not None,
         breaker=None if breaker is None else "failure" if breaker.kind == "failure" else "success",
         events=bool(decision.events),
+        forget=bool(decision.forget),
+        remember=decision.remember is not None,
     )
     applied = await conn.execute(statement, _values(known, token, decision))
     return applied.first() is not None
@@ -211,6 +220,10 @@ def _values(job_id: str, token: int, decision: Finish) -> dict[str, Any]:
         values["b_breaker_code"] = decision.breaker.code
     if decision.result is not None:
         values |= _result_values(decision.result)
+    if decision.forget:
+        values |= session_state.clearing_values(decision.forget)
+    if decision.remember is not None:
+        values |= session_state.remembering_values(*decision.remember)
     return values
 
 

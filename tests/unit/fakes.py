@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage
+from compaction.core.results import Order, SessionFacts
+from compaction.core.thresholds import thresholds
 from compaction.errors import JobError
 from compaction.ports import (
     HookContext,
@@ -18,6 +21,7 @@ from compaction.ports import (
     SummaryReply,
     SummaryRequest,
 )
+from compaction.task import Task
 
 SECTIONS = """1. Primary Request and Intent: move the invoices to the new service
 2. Key Technical Concepts: retries, idempotency
@@ -71,11 +75,17 @@ class MemoryHistory:
 
     messages: Sequence[Message]
     loads: int = 0
+    held: bool = False
 
     async def load(self) -> Sequence[Message]:
         """The same messages each time."""
-        self.loads += 1
+        self.loads += not self.held
+        self.held = True
         return self.messages
+
+    def release(self) -> None:
+        """The next load counts again."""
+        self.held = False
 
 
 @dataclass(slots=True)
@@ -147,3 +157,21 @@ def talk(rounds: int, characters: int = 2_000) -> tuple[Message, ...]:
             )
         )
     return tuple(messages)
+
+
+def a_task(messages: Sequence[Message], order: Order, facts: SessionFacts, **changes: object) -> Task:
+    """An attempt at the order on a model with a window of 200,000 tokens."""
+    fields: dict[str, object] = {
+        "facts": facts,
+        "order": order,
+        "covers_through_seq": len(messages),
+        "now": datetime(2026, 11, 30, 12, 0, tzinfo=UTC),
+        "thresholds": thresholds(200_000, 64_000),
+        "model": facts.model,
+        "window_tokens": 200_000,
+        "max_output_tokens": 64_000,
+        "room_tokens": 180_000,
+        "min_cacheable_tokens": 4_096,
+        "limit_bytes": 32 * 2**20,
+    }
+    return Task(**(fields | changes))  # type: ignore[arg-type]  # a test's shorthand

@@ -9,9 +9,9 @@ from compaction.core.messages import Message
 from compaction.core.results import CompactionResult, Order, Outcome, SessionFacts, Skipped
 from compaction.core.thresholds import thresholds
 from compaction.errors import ApiError
-from compaction.pipeline import Ports, Task
 from compaction.ports import NoHooks
-from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedSummarizer, flat_price, talk
+from compaction.task import Ports
+from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedSummarizer, a_task, flat_price, talk
 
 pytestmark = pytest.mark.anyio
 
@@ -35,24 +35,19 @@ class World:
 
     async def run(self, **switches: bool) -> Outcome:
         """The outcome."""
-        task = Task(
-            facts=SessionFacts(
-                session_id="s",
-                tenant="t",
-                model="claude-haiku-4-5",
-                settings=self._settings,
-                query_source=self.query_source,
-            ),
-            order=Order(job_id="j", trigger=self._trigger, force=self.force),  # type: ignore[arg-type]  # a test's word
-            covers_through_seq=len(self.history.messages),
-            thresholds=WINDOW,
+        facts = SessionFacts(
+            session_id="s",
+            tenant="t",
             model="claude-haiku-4-5",
-            window_tokens=200_000,
-            max_output_tokens=64_000,
+            settings=dict(self._settings),
+            query_source=self.query_source,
         )
+        order = Order(job_id="j", trigger=self._trigger, force=self.force)  # type: ignore[arg-type]  # a test's word
+        task = a_task(self.history.messages, order, facts, thresholds=WINDOW)
         ports = Ports(
             history=self.history,
             summarizer=self.summarizer,
+            extractive=self.summarizer,
             recorder=self.recorder,
             hooks=NoHooks(),
             price=flat_price,

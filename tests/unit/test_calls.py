@@ -11,6 +11,7 @@ from compaction.core.messages import Message
 from compaction.core.prompts import Prompts
 from compaction.core.results import SessionFacts
 from compaction.core.shared_prefix import PrefixNotShareable
+from compaction.core.tool_table import tool_table
 from compaction.errors import NoSummary, Overloaded, PromptTooLong, SummaryTruncated
 from compaction.ports import PaidSummary, Progress, RequestKind, SummaryReply, SummaryRequest
 from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedSummarizer, flat_price, summary_reply, talk
@@ -29,6 +30,7 @@ def plan(kind: RequestKind = "fresh", **changes: object) -> CallPlan:
         "model": "claude-haiku-4-5",
         "part": tuple,
         "ask": lambda kind, shorter: Prompts("system" if kind == "fresh" else "", "shorter" if shorter else "sum up"),
+        "table": tool_table(),
         "estimated_tokens": 10_000,
         "window_tokens": 200_000,
         "max_output_tokens": 20_000,

@@ -13,13 +13,15 @@ from compaction.core.messages import Message
 from compaction.core.results import CompactionResult, Order, SessionFacts
 from compaction.core.thresholds import thresholds
 from compaction.errors import AuthError, HookRejected, JobError, NoSummary, NotEffective, Overloaded
-from compaction.pipeline import Ports, Task, compact_conversation
+from compaction.pipeline import compact_conversation
 from compaction.ports import HookNote, PreCompactAnswer, SessionStartAnswer, SummaryReply
+from compaction.task import Ports
 from tests.unit.fakes import (
     MemoryHistory,
     MemoryRecorder,
     ScriptedHooks,
     ScriptedSummarizer,
+    a_task,
     flat_price,
     summary_reply,
     talk,
@@ -36,7 +38,8 @@ class Run:
     messages: Sequence[Message] = field(default_factory=lambda: talk(12))
     hooks: ScriptedHooks = field(default_factory=ScriptedHooks)
     recorder: MemoryRecorder = field(default_factory=MemoryRecorder)
-    last_resort: ScriptedSummarizer | None = None
+    extractive: ScriptedSummarizer = field(default_factory=lambda: ScriptedSummarizer(name="extractive"))
+    last_resort: bool = False
     order: Order = field(default_factory=lambda: Order(job_id="job-1", trigger="manual"))
     settings: dict[str, object] = field(default_factory=dict)
     task_fields: dict[str, object] = field(default_factory=dict)
@@ -46,24 +49,17 @@ class Run:
         """The result."""
         self.summarizer.script = list(self.script)
         facts = SessionFacts(session_id="s1", tenant="t1", model="claude-haiku-4-5", settings=self.settings)
-        fields: dict[str, object] = {
-            "facts": facts,
-            "order": self.order,
-            "covers_through_seq": len(self.messages),
-            "thresholds": thresholds(200_000, 64_000),
-            "model": "claude-haiku-4-5",
-            "window_tokens": 200_000,
-            "max_output_tokens": 64_000,
-        }
         ports = Ports(
             history=MemoryHistory(self.messages),
             summarizer=self.summarizer,
+            extractive=self.extractive,
             recorder=self.recorder,
             hooks=self.hooks,
             price=flat_price,
             last_resort=self.last_resort,
         )
-        return await compact_conversation(Task(**(fields | self.task_fields)), ports)  # type: ignore[arg-type]  # shorthand
+        task = a_task(self.messages, self.order, facts, **self.task_fields)
+        return await compact_conversation(task, ports)
 
 
 def open_call() -> tuple[Message, ...]:
@@ -81,7 +77,8 @@ async def test_the_result_stands_in_the_one_order() -> None:
     assert boundary.is_boundary
     assert summary.is_compact_summary
     assert kept.api_message_id == "msg_open"
-    assert hook is hook_message
+    assert (hook.content, hook.is_meta) == ("the branch is main", True)
+    assert hook.uuid is not None
 
 
 async def test_the_boundary_says_how_and_through_where() -> None:
@@ -188,23 +185,22 @@ async def test_a_boundary_without_a_list_of_constraints_is_taken_as_it_is() -> N
 
 
 async def test_the_last_resort_steps_in_when_the_model_gives_no_summary() -> None:
-    local = ScriptedSummarizer(name="extractive")
-    run = Run(script=[summary_reply(stop_reason="tool_use")], last_resort=local)
+    run = Run(script=[summary_reply(stop_reason="tool_use")], last_resort=True)
     await run()
-    assert len(local.requests) == 1
+    assert len(run.extractive.requests) == 1
     assert dict(run.recorder.events)["last_resort"] == {"code": "no_summary", "summarizer": "extractive"}
 
 
 async def test_the_last_resort_waits_while_the_job_can_still_be_tried_again() -> None:
-    run = Run(script=[Overloaded()], last_resort=ScriptedSummarizer())
+    run = Run(script=[Overloaded()], last_resort=True)
     with pytest.raises(Overloaded):
         await run()
-    final = Run(script=[Overloaded()], last_resort=ScriptedSummarizer(), task_fields={"is_last_attempt": True})
+    final = Run(script=[Overloaded()], last_resort=True, task_fields={"is_last_attempt": True})
     assert (await final()).summary
 
 
 async def test_the_last_resort_is_no_way_around_a_paused_provider() -> None:
-    run = Run(script=[AuthError()], last_resort=ScriptedSummarizer())
+    run = Run(script=[AuthError()], last_resort=True)
     with pytest.raises(AuthError):
         await run()
 

@@ -1,0 +1,53 @@
+"""The fields of the tengu_ events: sizes, counts, names and codes, never content (DESIGN §3, Telemetry)."""
+
+from __future__ import annotations
+
+from compaction.core.jsonbytes import Json
+from compaction.core.results import CompactionResult
+from compaction.errors import JobError
+from compaction.task import Survey, Task
+
+
+def compacted(task: Task, view: Survey, result: CompactionResult) -> dict[str, Json]:
+    """The fields of tengu_compact."""
+    return _asked(task) | {
+        "strategy": result.strategy,
+        "pre_tokens": result.pre_tokens,
+        "post_tokens": result.post_tokens,
+        "usage": result.usage.to_dict(),
+        "cost_usd": None if result.cost_usd is None else str(result.cost_usd),
+        "model": result.model,
+        "cache_sharing": result.strategy == "shared_prefix",
+        "cache_read_tokens": result.usage.cache_read_input_tokens,
+        "is_recompaction": view.chain > 0,
+        "chain": view.chain + 1,
+        "turns_since_last": view.turns,
+        "ptl_attempts": result.ptl_attempts,
+        "dropped_rounds": result.dropped.rounds,
+        "dropped_messages": result.dropped.messages,
+        "dropped_tokens": result.dropped.tokens,
+        "kept_messages": len(result.kept),
+        "attachments": len(result.attachments),
+        "under_threshold": result.under_threshold,
+        "degraded": result.degraded,
+        "saved_summary_reused": task.paid is not None,
+    }
+
+
+def failed_name(task: Task) -> str:
+    """The name of a failure's event: partial compactions have their own."""
+    return "tengu_compact_failed" if task.order.scope.kind == "full" else "tengu_partial_compact_failed"
+
+
+def failed(task: Task, error: JobError) -> dict[str, Json]:
+    """The fields of tengu_compact_failed and tengu_partial_compact_failed."""
+    return _asked(task) | {"code": error.code, "retryable": error.retryable, "scope": task.order.scope.kind}
+
+
+def _asked(task: Task) -> dict[str, Json]:
+    return {
+        "trigger": task.order.trigger,
+        "auto": task.order.trigger == "auto",
+        "query_source": task.facts.query_source,
+        "attempt": task.attempt,
+    }
