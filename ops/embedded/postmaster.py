@@ -55,8 +55,9 @@ def is_server(pid: int, data: Path) -> bool:
             return (PROC / f"{pid}/cwd").readlink() == data.resolve()  # a postmaster lives in its data folder
         except OSError:
             return False
-    listed = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S607 - the system's ps
-    return f"-D {data.resolve()}" in listed.stdout
+    command = ["ps", "-ww", "-o", "command=", "-p", str(pid)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f" -D {data.resolve()} " in listed.stdout  # our settings follow
 
 
 def _lines(data: Path) -> list[str]:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import redis
 
-from ops.embedded import Postgres
+from ops.embedded import Postgres, postmaster
 from ops.embedded.errors import Interrupted, LocalError
 from ops.embedded.waiting import StopRequest, wait_until
 
@@ -55,6 +55,15 @@ def test_a_killed_server_comes_back_with_its_data_on_the_same_port(tmp_path: Pat
 
         assert server.port == port
         assert one(url, "select answer from kept") == 42
+
+
+@pytest.mark.parametrize("proc", ["/proc", "/no-such-folder"], ids=["proc", "ps"])
+def test_a_server_is_known_by_its_data(postgres: Postgres, monkeypatch: pytest.MonkeyPatch, proc: str) -> None:
+    monkeypatch.setattr(postmaster, "PROC", Path(proc))
+
+    assert postmaster.is_server(postgres.pid, postgres.data)
+    assert not postmaster.is_server(postgres.pid, postgres.data.parent)
+    assert not postmaster.is_server(os.getpid(), postgres.data)
 
 
 def test_a_cluster_without_its_passwords_is_left_as_it_is(tmp_path: Path) -> None:
