@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,11 +117,19 @@ def test_the_walk_with_curl_arrives(stack: Path, workplace: Path) -> None:
     assert json.loads(ready)["status"] == "ready"
     assert json.loads(imported)["appended"] > 200
     assert json.loads(session)["id"] == "walk"
-    job, result, messages = (json.loads(line) for line in waited.replace("}{", "}\n{").splitlines())
+    job, result, messages = documents(waited)
     assert (job["status"], job["instructions"]) == ("succeeded", "Keep every decision about retries.")
     assert result["post_tokens"] < result["pre_tokens"] / 5
     assert messages["data"] == result["api_messages"]
     assert job["id"] in listed
+
+
+def documents(text: str) -> Iterator[Any]:
+    """JSON documents that stand one behind the other, as curl writes answers."""
+    decoder, place = json.JSONDecoder(), 0
+    while place < len(text):
+        value, place = decoder.raw_decode(text, place)
+        yield value
 
 
 def test_the_python_example_runs(stack: Path, workplace: Path) -> None:
