@@ -6,6 +6,7 @@ rows taken out, repeated, swapped or replaced. Ids, uuids and texts come from sm
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -236,4 +237,68 @@ def damaged_sessions(draw: st.DrawFn) -> list[Body]:
 def histories() -> st.SearchStrategy[tuple[Message, ...]]:
     """Histories of 0 to about 20 messages, as stored."""
     bodies = st.one_of(st.lists(soups(), max_size=8), damaged_sessions())
-    return bodies.map(lambda found: tuple(message_from(body, seq=place + 1) for place, body in enumerate(found)))
+    return bodies.map(_as_messages)
+
+
+def _as_messages(bodies: list[Body]) -> tuple[Message, ...]:
+    """As a store loads them: no two messages share an object."""
+    return tuple(message_from(body, seq=place + 1) for place, body in enumerate(map(copy.deepcopy, bodies)))
+
+
+BOUNDARY = {"role": "system", "content": "", "uuid": "b-1", "metadata": {"kind": "compact_boundary"}}
+ATTACHMENT = {
+    "role": "user",
+    "content": [{"type": "text", "text": "Files."}],
+    "is_meta": True,
+    "metadata": {"kind": "compact_attachment", "attachment": "files"},
+}
+
+
+@st.composite
+def clean_sessions(draw: st.DrawFn) -> tuple[Message, ...]:
+    """A session as an agent writes it, perhaps with an open call at its end.
+
+    Ids are unique, every message has a uuid and hangs on the one before; some answers begin with thinking of their own.
+    """
+    bodies: list[Body] = []
+    for body in draw(sessions()):
+        if body["role"] == "assistant" and draw(st.booleans()):
+            thought = {"type": "thinking", "thinking": "Hm.", "signature": "SIG"}
+            bodies.append({**body, "content": [thought]})
+        bodies.append(body)
+    if draw(st.booleans()):
+        call = {"type": "tool_use", "id": "toolu_open", "name": "Bash", "input": {}}
+        bodies.append({"role": "assistant", "content": [call], "api_message_id": "msg_open"})
+    return tuple(
+        message_from(
+            {
+                **body,
+                "uuid": f"m-{place}",
+                "parent_uuid": f"m-{place - 1}" if place else None,
+                "created_at": "2026-11-30T10:00:00Z",
+            },
+            seq=place + 1,
+        )
+        for place, body in enumerate(bodies)
+    )
+
+
+@st.composite
+def live_views(draw: st.DrawFn, parts: st.SearchStrategy[tuple[Message, ...]] | None = None) -> tuple[Message, ...]:
+    """A history as it is loaded: perhaps behind a boundary with its summary, what that kept, and attachments.
+
+    The summary may stand before older messages, as after a compaction of scope `from`.
+    """
+    recent = draw(parts if parts is not None else histories())
+    if not draw(st.booleans()):
+        return recent
+    earlier = draw(st.integers(0, 5))
+    summary: Body = {"role": "user", "content": "What was before.", "uuid": "s-1", "is_compact_summary": True}
+    if earlier:
+        summary["metadata"] = {"kind": "compact_summary", "earlier_messages": earlier}
+    kept = [{"role": role, "content": f"old {place}", "uuid": f"k-{place}"} for place, role in enumerate(OLD_ROLES)]
+    bodies = [BOUNDARY, summary, *kept[:earlier], *([ATTACHMENT] if draw(st.booleans()) else [])]
+    return (*map(message_from, bodies), *recent)
+
+
+OLD_ROLES = ["user", "assistant", "user", "assistant", "user"]
