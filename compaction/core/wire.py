@@ -11,6 +11,7 @@ from compaction.core import jsonbytes
 from compaction.core.characters import clean_value
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message
+from compaction.core.open_round import sendable
 from compaction.core.rendering import render_transcript
 from compaction.core.repair import repair
 from compaction.core.shared_prefix import PrefixNotShareable, shared_prefix_body
@@ -61,9 +62,10 @@ def api_messages(messages: Sequence[Message], *, close_open: bool = False) -> li
     """The conversation as turns {role, content}, valid for the Messages API once a user message is appended.
 
     Ends with either role. Thinking is gone (something before it may have been rewritten), cache marks too. Open calls
-    of the last round stay open, so that their results can still be appended, unless `close_open`.
+    of the last round stay open, so that their results can still be appended, unless `close_open`; attachments that
+    stand behind such a round go before it.
     """
-    return repair(merge(messages), close_open=close_open)[0]
+    return repair(merge(sendable(messages)), close_open=close_open)[0]
 
 
 def fresh_body(request: FreshRequest) -> bytes:

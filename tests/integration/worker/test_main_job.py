@@ -27,7 +27,9 @@ def test_a_session_is_compacted_by_the_model(service: Service) -> None:
     result = service.result(job["id"])
     assert result["strategy"] == "fresh"
     assert result["degraded"] is False
-    assert [message["role"] for message in result["messages"]] == ["system", "user"]
+    assert [message["role"] for message in result["messages"]] == ["system", "user", "user"]
+    assert result["messages"][1]["is_compact_summary"] is True
+    assert "billing/30.py" in result["attachments"][0]["content"][1]["text"]  # the file that was read last
     assert result["api_messages"][0]["role"] == "user"
     assert result["post_tokens"] < result["pre_tokens"]
     assert result["usage"]["output_tokens"] > 0
@@ -35,7 +37,7 @@ def test_a_session_is_compacted_by_the_model(service: Service) -> None:
     assert [{k: m[k] for k in ("role", "content")} for m in service.view("main", "full")] == [
         {k: m[k] for k in ("role", "content")} for m in given
     ]
-    assert len(service.view("main", "live")) == 2
+    assert len(service.view("main", "live")) == 3
 
 
 def test_the_request_holds_the_transcript_as_text_and_no_tools(service: Service) -> None:
