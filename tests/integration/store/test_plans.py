@@ -89,8 +89,14 @@ STATEMENTS = {
     "progress": (leases._PROGRESS, {"uq_jobs_lease_token"}),
     "count a call": (leases._COUNT, {"uq_jobs_lease_token"}),
     "save a summary": (leases._SAVE, {"uq_jobs_lease_token"}),
-    "finish": (finishing._finish(result=True, breaker="success", events=True), {"pk_attempts", "pk_sessions"}),
-    "finish, failing": (finishing._finish(result=False, breaker="failure", events=True), {"pk_attempts"}),
+    "finish": (
+        finishing._finish(result=True, breaker="success", events=True, forget=True, remember=True),
+        {"pk_attempts", "pk_sessions"},
+    ),
+    "finish, failing": (
+        finishing._finish(result=False, breaker="failure", events=True, forget=False, remember=False),
+        {"pk_attempts"},
+    ),
     "cancel": (job_ends._CANCEL, {"pk_sessions"}),
     "reap": (job_ends._REAP, {"uq_jobs_lease_token", "pk_jobs", "pk_attempts"}),
     "fail overdue": (job_ends._FAIL_OVERDUE, {"ix_jobs_deadline", "pk_jobs"}),
