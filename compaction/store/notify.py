@@ -1,6 +1,7 @@
 """News of jobs: a commit that changes a job sends its id, and one connection per process hears for all who wait.
 
 A lost connection loses news; whoever waits is then woken to look for himself, so a waiter needs no polling.
+An enqueue sends none: nobody can wait for a job that is not there yet, and commits that notify stand in one line.
 """
 
 from __future__ import annotations
