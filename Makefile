@@ -36,6 +36,10 @@ up: $(READY)  ## start Postgres, Valkey, API and worker here; Ctrl-C stops them
 test: $(READY)  ## run all tests (ARGS="-k word" is passed to pytest)
 	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) --dist loadfile $(ARGS)
 
+.PHONY: cases
+cases: $(READY)  ## play the shared cases against the running service (COMPACTD_TEST_CASES=folder; also part of test)
+	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) tests/cases $(ARGS)
+
 .PHONY: check
 check: $(READY)  ## lint, format, types, import rules, migrations drift
 	$(RUN) -m ruff check --quiet .

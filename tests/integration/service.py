@@ -29,6 +29,7 @@ class Service:
     """API and workers as child processes; `fake` is what they take for the Messages API."""
 
     def __init__(self, folder: Path, database_url: str, redis_url: str, **environ: str) -> None:
+        self.database_url = database_url
         self._folder = folder
         self._environ = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "COMPACTD_"))},

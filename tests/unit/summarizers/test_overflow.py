@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compaction.core.jsonbytes import Json
 from compaction.summarizers.overflow import Overflow, classify
-
-SHARED_TABLE = Path(__file__).resolve().parents[4] / "shared" / "cases" / "prompt_too_long.jsonl"
 
 
 def anthropic(message: str, kind: str = "invalid_request_error") -> dict[str, Any]:
@@ -175,20 +172,3 @@ def test_bytes_that_are_no_text_are_unknown() -> None:
 def test_the_end_of_a_long_log_is_read_too() -> None:
     log = "frame of a traceback\n" * 5_000 + "ValueError: prompt is too long: 30 tokens > 20 maximum"
     assert classify(500, log).gap == 10
-
-
-def shared_lines() -> list[dict[str, Any]]:
-    if not SHARED_TABLE.exists():
-        return []
-    return [json.loads(line) for line in SHARED_TABLE.read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.mark.skipif(not SHARED_TABLE.exists(), reason="the shared table of provider errors is not here")
-@pytest.mark.parametrize("line", shared_lines(), ids=lambda line: str(line["id"]))
-def test_every_line_of_the_shared_table_is_read_as_it_expects(line: dict[str, Any]) -> None:
-    as_text = line["where"] == "error_text"
-    verdict = classify(line["status"], None if as_text else line["body"], line["body"] if as_text else None)
-    want = line["expect"]
-    assert (verdict.category, verdict.is_overflow) == (want["class"], want["is_overflow"])
-    assert (verdict.gap, verdict.lower_bound) == (want["gap"], want["lower_bound"])
-    assert verdict.output_first == want["output_first"]
