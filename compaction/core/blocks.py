@@ -90,12 +90,19 @@ def _clean(block: Block, tally: Counter[str], *, drop_marks: bool) -> Block:
 
 
 def _known_fields(block: Block, kind: str, tally: Counter[str]) -> Block:
+    """The block with the fields that requests have; what optional fields of it hold is what they may hold."""
     fields = REQUEST_FIELDS.get(kind)
-    if fields is None or (block.keys() <= fields and None not in block.values()):
+    if fields is None or (block.keys() <= fields and None not in block.values() and "caller" not in block):
         return block
-    kept = {key: value for key, value in block.items() if key in fields and not (value is None and key in NOT_NULL)}
+    kept = {key: value for key, value in block.items() if key in fields and _may_hold(key, value)}
     tally["fields_dropped"] += len(block) - len(kept)
     return kept if len(kept) < len(block) else block
+
+
+def _may_hold(key: str, value: Json) -> bool:
+    if key == "caller":
+        return isinstance(value, dict) and isinstance(value.get("tool_id", ""), str)
+    return value is not None or key not in NOT_NULL
 
 
 def _told(block: Block, tally: Counter[str]) -> Block | None:
@@ -144,7 +151,7 @@ def _media(block: Block, role: str, tally: Counter[str]) -> Block:
 def _call(block: Block, role: str, tally: Counter[str]) -> Block:
     del role
     changes: Block = {}
-    name, inputs, caller = block.get("name"), block.get("input"), block.get("caller")
+    name, inputs = block.get("name"), block.get("input")
     if not isinstance(name, str) or not name.strip():
         changes["name"] = UNKNOWN_TOOL
     elif block["type"] == "tool_use" and not TOOL_NAME.fullmatch(name):
@@ -153,9 +160,6 @@ def _call(block: Block, role: str, tally: Counter[str]) -> Block:
         changes["input"] = {} if inputs is None else {"value": inputs}
     tally["names_replaced"] += "name" in changes
     tally["inputs_wrapped"] += "input" in changes
-    if caller is not None and not (isinstance(caller, dict) and isinstance(caller.get("tool_id", ""), str)):
-        tally["fields_dropped"] += 1
-        block = {key: value for key, value in block.items() if key != "caller"}
     return {**block, **changes} if changes else block
 
 

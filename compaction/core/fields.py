@@ -43,7 +43,7 @@ REQUEST_FIELDS: dict[str, frozenset[str]] = {
     "tool_reference": _MARKED | {"tool_name"},
     "browser_state": _MARKED | {"tabs", "state_changes"},
 }
-NOT_NULL = frozenset({"caller", "is_error", "citations"})  # optional, but never null (facts/anthropic.md §1)
+NOT_NULL = frozenset({"is_error", "citations"})  # optional, but never null (facts/anthropic.md §1)
 CITATION_ANSWER_FIELDS = frozenset({"file_id"})  # the one field that citations have in answers alone
 
 SIGNED = frozenset({"thinking", "redacted_thinking"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ import pytest
 CASES = Path(__file__).parents[3].parent / "shared" / "cases"
 
 
+@functools.cache
 def oracle() -> ModuleType:
     """The checker module; the test is skipped where it is absent."""
     path = CASES / "validate.py"

@@ -1,7 +1,7 @@
 """The Messages API's rules for a message list, written down once more and independently of the code that obeys them.
 
-`broken_rules(messages)` names every rule that a list breaks; an empty list of names is a valid request. The grounds are the
-API's documented request types and its error texts.
+`broken_rules(messages)` names every rule that a list breaks; an empty list of names is a valid request. The grounds are
+the API's documented request types and its error texts.
 """
 
 from __future__ import annotations
@@ -113,25 +113,28 @@ def _block_rules(block: dict[str, Any], role: str, *, inside: bool = False) -> I
     kind = block["type"]
     if not set(block) <= ALLOWED.get(kind, set(block)):
         yield f"{kind} has a field that requests do not have"
-    if kind == "text":
-        yield from _text_rules(block, role)
-    elif kind in {"image", "document"}:
-        if role == "assistant":
-            yield "the assistant says an image or document"
-        if not isinstance(block.get("source"), dict):
-            yield "an image or document has no source"
-    elif kind in THINKING:
+    if kind in THINKING:
         yield "thinking was kept, though something before it may have changed"
-    elif kind == "tool_use" or kind in SERVER_CALLS:
-        yield from _call_rules(block, role)
-    elif kind == "tool_result":
-        if role != "user" or inside:
-            yield "a tool result stands where none may"
-        yield from _result_rules(block)
-    elif kind.endswith("tool_result") and (role != "assistant" or inside):
-        yield "a server tool's result stands where none may"
-    elif kind == "compaction" and block.get("content") == "":
+    if kind == "compaction" and block.get("content") == "":
         yield "a compaction block is empty"
+    if kind.endswith("tool_result"):
+        own_role = "user" if kind == "tool_result" else "assistant"
+        if role != own_role or inside:
+            yield "a result stands where none may"
+    check = {"text": _text_rules, "image": _media_rules, "document": _media_rules, "tool_result": _result_rules}.get(
+        kind
+    )
+    if kind == "tool_use" or kind in SERVER_CALLS:
+        check = _call_rules
+    if check is not None:
+        yield from check(block, role)
+
+
+def _media_rules(block: dict[str, Any], role: str) -> Iterator[str]:
+    if role == "assistant":
+        yield "the assistant says an image or document"
+    if not isinstance(block.get("source"), dict):
+        yield "an image or document has no source"
 
 
 def _text_rules(block: dict[str, Any], role: str) -> Iterator[str]:
@@ -155,7 +158,8 @@ def _call_rules(block: dict[str, Any], role: str) -> Iterator[str]:
         yield "a call's input is no object"
 
 
-def _result_rules(block: dict[str, Any]) -> Iterator[str]:
+def _result_rules(block: dict[str, Any], role: str) -> Iterator[str]:
+    del role
     content = block.get("content", "nothing")
     if not isinstance(content, str | list):
         yield "a result's content is neither string nor list"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from compaction.core.block_text import block_text, content_text, input_text, media_text, name_of
-from tests.unit.core.samples import Block, image, result, text, thinking, use
+from tests.unit.core.samples import PICTURE, Block, image, result, text, thinking, use
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_each_kind_of_block_is_told(block: Block, told: str) -> None:
         ([text("a"), "b", text(" "), 3, None], "a\nb\n3\nnull"),
         ([image(), thinking()], "[image omitted: image/png, 9 bytes]"),
         ({"type": "result", "stdout": "x", "encrypted_stdout": "secret"}, '{"type":"result","stdout":"x"}'),
-        ([{"type": "web_search_result", "url": "u", "encrypted_content": "zzz"}], '{"type":"web_search_result","url":"u"}'),
+        ([{"type": "web_search_result", "encrypted_content": "zzz"}], '{"type":"web_search_result"}'),
         (7, "7"),
     ],
 )  # fmt: skip
@@ -56,11 +57,12 @@ def test_content_is_told_piece_by_piece(content: Any, told: str) -> None:  # noq
         ({"type": "image", "source": {"type": "url", "url": "data:image/png;base64,AAAA"}}, "[image omitted]"),
         ({"type": "image", "source": {"type": "file", "file_id": "file_7"}}, "[image omitted: file_7]"),
         ({"type": "image"}, "[image omitted]"),
-        ({"type": "document", "title": "a \n plan.pdf", "source": {"type": "base64", "media_type": "application/pdf", "data": ""}},
+        ({"type": "document", "title": "a \n plan.pdf",
+          "source": {"type": "base64", "media_type": "application/pdf", "data": ""}},
          '[document "a plan.pdf" omitted: application/pdf, 0 bytes]'),
         ({"type": "document", "title": " ", "source": {"type": "text", "data": "the words"}}, "[document]\nthe words"),
         ({"type": "document", "title": "t", "source": {"type": "content", "content": [text("a"), image()]}},
-         '[document "t"]\na\n{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}'),
+         '[document "t"]\na\n{"type":"image","source":' + json.dumps(PICTURE, separators=(",", ":")) + "}"),
     ],
 )  # fmt: skip
 def test_media_become_markers_and_text_documents_their_text(block: Block, told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -173,7 +174,7 @@ def test_counting_rounds_reads_no_further_than_it_must() -> None:
     assert has_rounds([], 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories())
 def test_each_message_is_in_exactly_one_round(history: tuple[Message, ...]) -> None:
     found = rounds(history)
@@ -182,7 +183,7 @@ def test_each_message_is_in_exactly_one_round(history: tuple[Message, ...]) -> N
     assert all(one.messages for one in found)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(histories())
 def test_no_cut_between_rounds_parts_a_call_from_its_result(history: tuple[Message, ...]) -> None:
     spoken = distinct(history)
@@ -200,7 +201,7 @@ def test_no_cut_between_rounds_parts_a_call_from_its_result(history: tuple[Messa
 def _pairs(turns: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Call and result of neighbouring turns, by id, in order where ids repeat."""
     found = []
-    for asking, answering in zip(turns, turns[1:], strict=False):
+    for asking, answering in pairwise(turns):
         if asking["role"] == "user" or isinstance(asking["content"], str) or isinstance(answering["content"], str):
             continue
         waiting: dict[str, list[dict[str, Any]]] = {}

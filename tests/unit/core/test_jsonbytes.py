@@ -161,7 +161,7 @@ def test_members_takes_what_decode_takes(data: bytes, found: dict[str, bytes]) -
     ],
 )
 def test_members_refuses_what_is_no_object(data: bytes) -> None:
-    with pytest.raises(ValueError, match="JSON|member"):
+    with pytest.raises(ValueError, match=r"JSON|member"):
         jsonbytes.members(data)
 
 

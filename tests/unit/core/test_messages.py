@@ -81,7 +81,7 @@ def test_a_problem_names_the_field_and_quotes_nothing(body: Any, field: str) -> 
 
 
 def test_a_body_that_is_no_json_is_a_problem_of_the_message() -> None:
-    with pytest.raises(MessageProblem, match="^message: the JSON breaks at character 0"):
+    with pytest.raises(MessageProblem, match=r"^message: the JSON breaks at character 0"):
         decode_message(b"secret")
 
 

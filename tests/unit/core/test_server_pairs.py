@@ -120,7 +120,7 @@ def test_a_server_call_made_by_another_keeps_its_maker() -> None:
 
 
 def test_a_call_of_an_mcp_server_keeps_an_id_of_the_common_pattern() -> None:
-    blocks = [
+    blocks: list[Block] = [
         {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "find", "server_name": "s", "input": {}},
         {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "x"},
     ]

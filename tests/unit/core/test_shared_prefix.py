@@ -144,7 +144,8 @@ def test_request_settings_pass_and_bookkeeping_does_not() -> None:
     assert body["thinking"] == {"type": "adaptive"}
     assert body["output_config"] == {"effort": "medium"}
     assert set(body) == {
-        "model", "max_tokens", "stream", "thinking", "tool_choice", "metadata", "output_config", "tools", "system", "messages",
+        "model", "max_tokens", "stream", "thinking", "tool_choice", "metadata", "output_config", "tools", "system",
+        "messages",
     }  # fmt: skip
 
 
@@ -199,7 +200,7 @@ def test_a_session_that_leaves_no_way_to_a_summary_is_not_shared(fields: dict[st
         shared_prefix_body(request(*HISTORY, **fields))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(histories())
 def test_whatever_is_shared_is_valid_and_unchanged_but_for_marks(history: tuple[Message, ...]) -> None:
     try:

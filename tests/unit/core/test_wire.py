@@ -58,7 +58,7 @@ def test_open_calls_of_the_last_round_stay_open_unless_closed() -> None:
 
 def test_a_fresh_body_is_one_user_message_with_transcript_and_prompt() -> None:
     body = json.loads(wire.fresh_body(request(user("go"), assistant(thinking(), text("done")), user(image()))))
-    transcript, prompt = body["messages"][0]["content"]
+    transcript = body["messages"][0]["content"][0]
     assert body == {
         "model": "claude-haiku-4-5",
         "max_tokens": 20_000,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -28,13 +29,13 @@ def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)  # so that an escaped pair differs from its character
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(histories())
 def test_with_calls_closed_any_history_is_valid_when_the_user_goes_on(history: tuple[Message, ...]) -> None:
     assert broken_rules([*wire.api_messages(history, close_open=True), NEXT]) == []
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(histories())
 def test_with_calls_open_any_history_is_valid_when_their_results_come(history: tuple[Message, ...]) -> None:
     sent = wire.api_messages(history)
@@ -42,20 +43,20 @@ def test_with_calls_open_any_history_is_valid_when_their_results_come(history: t
     assert broken_rules([*sent, {"role": "user", "content": [*results, {"type": "text", "text": "And now?"}]}]) == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(histories())
 def test_a_second_checker_agrees(history: tuple[Message, ...]) -> None:
     assert oracle().check_messages([*wire.api_messages(history, close_open=True), NEXT]) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories(), st.booleans())
 def test_repairing_what_was_repaired_changes_nothing(history: tuple[Message, ...], close_open: bool) -> None:
     once = wire.api_messages(history, close_open=close_open)
     assert _text(wire.api_messages(_as_messages(once), close_open=close_open)) == _text(once)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories(), st.booleans())
 def test_the_report_is_empty_exactly_when_nothing_changed(history: tuple[Message, ...], faithful: bool) -> None:
     turns = merge(history)
@@ -65,7 +66,7 @@ def test_the_report_is_empty_exactly_when_nothing_changed(history: tuple[Message
         assert all(one is two for one, two in zip(repaired, turns, strict=True))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories())
 def test_nothing_that_was_stored_is_changed_in_place(history: tuple[Message, ...]) -> None:
     before = copy.deepcopy([message.content for message in history])
@@ -73,18 +74,18 @@ def test_nothing_that_was_stored_is_changed_in_place(history: tuple[Message, ...
     assert _text([message.content for message in history]) == _text(before)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories())
 def test_merging_alternates_roles_and_keeps_every_block(history: tuple[Message, ...]) -> None:
     turns = merge(history)
     roles = [turn["role"] for turn in turns]
-    assert all(one != two for one, two in zip(roles, roles[1:], strict=False))
+    assert all(one != two for one, two in pairwise(roles))
     stored = [block for message in distinct(history) for block in message.blocks()]
     merged = [block for message in _as_messages(turns) for block in message.blocks()]
     assert sorted(map(_text, merged)) == sorted(map(_text, stored))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories())
 def test_a_hash_changes_exactly_with_role_and_content(history: tuple[Message, ...]) -> None:
     spoken = [message for message in history if message.in_conversation]
