@@ -167,7 +167,7 @@ def _result(block: Block, role: str, tally: Counter[str]) -> Block:
     del role
     error, before = block.get("is_error"), block.get("content")
     content = _result_content(before, tally)
-    if content is None and error:
+    if not content and error:
         content = NO_OUTPUT
     whole = content is not None or "content" not in block
     if content is before and whole and (error is None or isinstance(error, bool)):
@@ -182,9 +182,12 @@ def _result(block: Block, role: str, tally: Counter[str]) -> Block:
 
 
 def _result_content(content: Json, tally: Counter[str]) -> Json:
-    """A result's content as the API takes it: not blank, blocks of the types that results may hold; None when empty."""
+    """A result's content as the API takes it: blocks that results may hold, no blank ones; None when nothing is left.
+
+    An empty string passes: real sessions hold it and went on.
+    """
     if content is None or isinstance(content, str):
-        return content if content and not content.isspace() else None
+        return None if content is None or content.isspace() else content
     items = content if isinstance(content, list) else [content]
     kept = [block for item in items if (block := _inner(item, tally)) is not None]
     same = isinstance(content, list) and len(kept) == len(content) and all(map(is_, kept, content))

@@ -65,7 +65,7 @@ def nothing_to_compact(messages: Sequence[Message]) -> bool:
     A message of tool results is a user message: a session of assistant and tool messages alone is summarised.
     """
     seen = conversation(messages)
-    return not any(message.role == "user" for message in seen) or len(grouping.rounds(seen)) < MIN_ROUNDS
+    return not any(message.role == "user" for message in seen) or not grouping.has_rounds(seen, MIN_ROUNDS)
 
 
 def _obeys_breaker(guards: Guards) -> bool:
