@@ -5,7 +5,8 @@
     │   ├── ProviderError             the model's API said no
     │   │   ├── PromptTooLong         prompt_too_long    (tokens, bytes or media; carries the gap)
     │   │   ├── RequestTooLarge       request_too_large
-    │   │   ├── RateLimited           rate_limited       retryable
+    │   │   ├── RateLimited           rate_limited       retryable, uses up no attempt
+    │   │   │   └── Throttled         rate_limited       by our own limits, before any call
     │   │   ├── Overloaded            overloaded         retryable
     │   │   ├── ProviderTimeout       timeout            retryable
     │   │   ├── ApiError              api_error          retryable when the provider is at fault
@@ -63,6 +64,7 @@ class JobError(CompactdError):
     retry_after_seconds: float | None = None
     counts_for_breaker: ClassVar[bool] = True
     pauses_provider: ClassVar[bool] = False
+    snoozes: ClassVar[bool] = False  # the job only waits: neither an attempt nor a model call is used up
 
 
 class ProviderError(JobError):
@@ -122,6 +124,14 @@ class RateLimited(ProviderError):
 
     code = "rate_limited"
     retryable = True
+    snoozes = True
+
+
+class Throttled(RateLimited):
+    """The limits set for the model's API are used up for now. The job goes on by itself when there is room."""
+
+    code = "rate_limited"
+    counts_for_breaker = False  # it says nothing about the session
 
 
 class Overloaded(ProviderError):

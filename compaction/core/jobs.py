@@ -43,6 +43,7 @@ SELF_FENCE_SECONDS = 45  # facts/queue.md §3.1: without a beat for so long a wo
 BACKOFF_BASE_SECONDS = 2.0  # first retry after about two seconds: most overloads of the API are that short
 BACKOFF_CAP_SECONDS = 600.0  # ten minutes; with five attempts the sum stays far below the deadline
 JITTER = 0.2  # ± a fifth, so that jobs that failed together do not come back together
+SNOOZE_CAP_SECONDS = 60.0  # limits are counted by the minute: after one there is room again
 
 _NEXT: dict[Status, frozenset[Status]] = {
     "queued": frozenset({"running", "cancelled"}),
@@ -95,6 +96,35 @@ def backoff_seconds(
     delay = min(BACKOFF_CAP_SECONDS, base_seconds * 2.0**exponent) * (1 - JITTER + 2 * JITTER * jitter)
     asked = min(max(retry_after_seconds or 0.0, 0.0), MAX_RETRY_AFTER_SECONDS)
     return max(delay, asked)
+
+
+def snooze_seconds(
+    snoozes: int,
+    jitter: float,
+    retry_after_seconds: float | None = None,
+    *,
+    base_seconds: float = BACKOFF_BASE_SECONDS,
+) -> float:
+    """How long a job sleeps that only has to wait, for the time number `snoozes` + 1: what it was told, or 2, 4 … 60.
+
+    Never less than it was told, and up to a fifth more, so that those who were told the same do not come together.
+    """
+    usual = min(SNOOZE_CAP_SECONDS, base_seconds * 2.0 ** min(max(snoozes, 0), 10))  # 2^10 is over the cap already
+    asked = min(max(retry_after_seconds or 0.0, 0.0), MAX_RETRY_AFTER_SECONDS)
+    return max(usual, asked) * (1 + JITTER * jitter)
+
+
+def after_snooze(
+    *,
+    snoozes: int,
+    age_seconds: float,
+    jitter: float,
+    retry_after_seconds: float | None = None,
+    base_seconds: float = BACKOFF_BASE_SECONDS,
+) -> Retry | GiveUp:
+    """What becomes of a job that a rate limit stopped: it waits and keeps its attempt, until its deadline is near."""
+    delay = snooze_seconds(snoozes, jitter, retry_after_seconds, base_seconds=base_seconds)
+    return GiveUp() if age_seconds + delay > MAX_JOB_AGE_SECONDS else Retry(delay, counted=False)
 
 
 def after_failure(  # noqa: PLR0913 - the facts of one failed attempt
