@@ -10,20 +10,20 @@ from compaction.core.rebuilt import is_rebuilt
 
 
 def open_round(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The last round of the conversation if calls in it are open, else nothing."""
+    """The last round of the conversation if calls in it are open, else nothing. What a summary covers waits no more."""
     rounds = grouping.rounds(conversation(messages))
-    return rounds[-1].messages if rounds and open_calls(rounds[-1].messages) else ()
+    last = rounds[-1].messages if rounds else ()
+    start = max((place for place, message in enumerate(last, 1) if message.is_compact_summary), default=0)
+    return last[start:] if open_calls(last[start:]) else ()
 
 
 def open_calls(messages: Sequence[Message]) -> frozenset[str]:
-    """Ids of the tool calls in `messages` that have no result in `messages`."""
+    """Ids of the client tools' calls in `messages` that have no result in `messages`."""
     asked: set[str] = set()
     answered: set[str] = set()
     for message in messages:
-        if isinstance(message.content, str):
-            continue
-        for block in message.content:
-            if block["type"] == "tool_use" and isinstance(block.get("id"), str):
+        for block in [] if isinstance(message.content, str) else message.content:
+            if message.role == "assistant" and block["type"] == "tool_use" and isinstance(block.get("id"), str):
                 asked.add(block["id"])
             elif block["type"] == "tool_result" and isinstance(block.get("tool_use_id"), str):
                 answered.add(block["tool_use_id"])

@@ -28,6 +28,17 @@ def test_the_last_round_is_open_with_all_that_stands_in_it() -> None:
     assert open_round([]) == ()
 
 
+def test_a_call_in_a_users_message_is_none() -> None:
+    assert open_calls([Message(role="user", content=[USE])]) == frozenset()
+
+
+def test_what_a_summary_covers_waits_no_more() -> None:
+    summary = Message(role="user", content="All before.", is_compact_summary=True)
+    assert open_round([ASK, CALL, summary]) == ()
+    assert open_round([ASK, CALL, summary, ASK]) == ()
+    assert open_round([summary, CALL]) == (CALL,)
+
+
 def test_only_the_last_round_can_be_open() -> None:
     done = Message(role="assistant", content="Done.", api_message_id="m2")
     assert open_round([ASK, CALL, ASK, done]) == ()
