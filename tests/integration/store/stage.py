@@ -82,7 +82,7 @@ class Stage:
         assert found is not None
         return found
 
-    async def append(self, session: SessionRow, *batch: NewMessage, expected_seq: int | None = None) -> Any:  # noqa: ANN401
+    async def append(self, session: SessionRow, *batch: NewMessage, expected_seq: int | None = None) -> Any:  # noqa: ANN401 - any value
         """Appends to the session."""
         async with self.database.begin() as conn:
             return await sessions.append(conn, session.id, batch, expected_seq=expected_seq)
@@ -120,7 +120,7 @@ class Stage:
             **fields,
         )
 
-    async def enqueue(self, session: SessionRow, trigger: Trigger = "auto", **fields: Any) -> Enqueued:  # noqa: ANN401
+    async def enqueue(self, session: SessionRow, trigger: Trigger = "auto", **fields: Any) -> Enqueued:  # noqa: ANN401 - any value
         """Enqueues a job."""
         async with self.database.begin() as conn:
             return await jobs.enqueue(conn, self.order(session, trigger, **fields))
@@ -136,7 +136,7 @@ class Stage:
         assert claimed is not None
         return claimed
 
-    async def running(self, session: SessionRow, trigger: Trigger = "auto", **fields: Any) -> Claim:  # noqa: ANN401
+    async def running(self, session: SessionRow, trigger: Trigger = "auto", **fields: Any) -> Claim:  # noqa: ANN401 - any value
         """Enqueues a job and claims it."""
         return await self.claim((await self.enqueue(session, trigger, **fields)).job.id)
 

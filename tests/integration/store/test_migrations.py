@@ -62,6 +62,8 @@ ROWS = {
     "hooks": "INSERT INTO hooks (tenant_id, event, url, secret, timeout_s) "
     "SELECT id, 'pre_compact', 'http://127.0.0.1:1', 'x', 5 FROM tenants",
     "workers": "INSERT INTO workers (owner, slots, running, loop_lag_seconds) VALUES ('w', 1, 0, 0)",
+    "provider_pauses": "INSERT INTO provider_pauses (provider, phase) VALUES ('p', 'paused')",
+    "queue_depths": "INSERT INTO queue_depths (tenant_id, waiting, through_id) VALUES (0, 1, uuidv7())",
     "session_state": "INSERT INTO session_state (session_id, kind, key, body) "
     "SELECT id, 'files', 'k', 'x' FROM sessions",
 }
@@ -83,7 +85,7 @@ def contents(conn: Connection) -> dict[str, list[str]]:
     """Every row of every table that there is, as text."""
     tables = conn.exec_driver_sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").scalars().all()
     names = [name for name in tables if name != "alembic_version"]
-    return {name: list(conn.exec_driver_sql(f"SELECT t::text FROM {name} t").scalars()) for name in names}  # noqa: S608
+    return {name: list(conn.exec_driver_sql(f"SELECT t::text FROM {name} t").scalars()) for name in names}  # noqa: S608 - names from our tables
 
 
 def filled(url: str) -> None:
