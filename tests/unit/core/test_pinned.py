@@ -1,0 +1,108 @@
+"""Standing constraints found in the user's own sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction.core.constraints import MAX_PINNED, pinned
+from compaction.core.messages import Message
+from compaction.core.pinned import MAX_PINNED_CHARS, SCANNED_CHARS, SCANNED_MESSAGE_CHARS, constraints, is_constraint
+
+
+def user(text: str, **facts: Any) -> Message:  # noqa: ANN401 - the fields of a message
+    return Message(role="user", content=text, **facts)
+
+
+def test_the_users_rules_are_found_word_for_word_and_in_their_order() -> None:
+    messages = [
+        user("Please port the parser. Never touch the public API!"),
+        Message(role="assistant", content="I will never do that."),
+        user("It works.\n- Always run `make test` before a commit.\n- The name is fine."),
+        user("请修改配置。绝不要删除旧文件。"),
+    ]
+    assert constraints(messages) == (
+        "Never touch the public API!",
+        "Always run `make test` before a commit.",
+        "绝不要删除旧文件。",
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(role="assistant", content="Never push to main."),
+        user("Never push to main.", is_meta=True),
+        user("Never push to main.", is_compact_summary=True),
+        user("Never push to main.", is_sidechain=True),
+        Message(role="user", content=[{"type": "tool_result", "tool_use_id": "t", "content": "Never push to main."}]),
+        user("```\nNever push to main.\n```"),
+        user("<system-reminder>Never push to main.</system-reminder>"),
+        user("<local-command-stdout>Never push to main.</local-command-stdout>"),
+    ],
+    ids=["assistant", "injected", "summary", "sidechain", "result", "code", "reminder", "output"],
+)
+def test_only_the_user_lays_down_rules(message: Message) -> None:
+    assert constraints([message]) == ()
+
+
+def test_a_question_is_no_rule_unless_it_is_a_polite_order() -> None:
+    assert not is_constraint("Does it always fail?")
+    assert is_constraint("Could you never do that again?")
+
+
+def test_earlier_ones_stand_first_and_none_stands_twice() -> None:
+    messages = [user("never push to main. Use tabs always."), user("NEVER push   to main!")]
+    assert constraints(messages, ("Never push to main.", "Be brief.")) == (
+        "Never push to main.",
+        "Be brief.",
+        "Use tabs always.",
+    )
+
+
+@pytest.mark.parametrize("earlier", [("",), (" ", ".")])
+def test_an_empty_constraint_is_none(earlier: tuple[str, ...]) -> None:
+    assert constraints([], earlier) == ()
+
+
+def test_they_survive_compaction_after_compaction() -> None:
+    """What was said once is carried on from list to list, without the message that said it."""
+    listed = constraints([user("Never push to main.")])
+    for number in range(31):
+        listed = constraints([user(f"Step {number} is fine.")], listed)
+    assert listed == ("Never push to main.",)
+
+
+def test_a_model_can_take_one_back() -> None:
+    listed = constraints([user("Never push to main."), user("On second thought, do push to main.")])
+    assert "Never push to main." in listed
+    assert "Never push to main." not in pinned(listed, "Withdrawn: Never push to main.", [])
+
+
+def test_the_newest_win_where_there_are_too_many() -> None:
+    listed = constraints([user(f"Never use option {number}.") for number in range(MAX_PINNED + 7)])
+    assert len(listed) == MAX_PINNED
+    assert (listed[0], listed[-1]) == ("Never use option 7.", f"Never use option {MAX_PINNED + 6}.")
+
+
+def test_the_newest_win_where_they_are_too_long() -> None:
+    """Rules of 400 characters: 25 of them are 10,000."""
+    listed = constraints([user(f"{number:03} never {'x' * 389}.") for number in range(40)])
+    assert MAX_PINNED_CHARS == 10_000
+    assert [len(text) for text in listed] == [400] * 25
+    assert listed[-1].startswith("039")
+
+
+def test_what_stands_far_behind_in_a_message_is_pasted_data() -> None:
+    assert constraints([user(f"{'Fine. ' * (SCANNED_MESSAGE_CHARS // 6 + 1)}\nNever push to main.")]) == ()
+
+
+def test_a_huge_chat_is_read_from_its_end() -> None:
+    filler = [user("Fine.\n" * (SCANNED_MESSAGE_CHARS // 6)) for _ in range(SCANNED_CHARS // SCANNED_MESSAGE_CHARS + 1)]
+    assert constraints([user("Never push to main."), *filler, user("Always use tabs.")]) == ("Always use tabs.",)
+
+
+def test_a_rule_over_several_lines_is_one() -> None:
+    text = "When you change the configuration of the service never\ntouch the values that the operators have set."
+    assert constraints([user(text)]) == (text.replace("\n", " "),)
