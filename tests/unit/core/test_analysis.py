@@ -70,7 +70,7 @@ def test_roles_and_tools_are_summed_up_largest_first() -> None:
 
 
 def test_server_tools_are_tools() -> None:
-    served = [
+    served: list[dict[str, Any]] = [
         {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
         {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
     ]

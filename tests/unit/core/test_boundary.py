@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction.core.boundary import Boundary, PreservedSegment, live
+from compaction.core.boundary import Boundary, PreservedSegment, boundary_of, live
 from compaction.core.jsonbytes import decode
 from compaction.core.messages import Message, encode_message, message_from
 
@@ -25,7 +25,7 @@ def boundary(**facts: Any) -> Boundary:  # noqa: ANN401 - the fields of a bounda
 
 def test_the_marker_says_how_the_compaction_was_made() -> None:
     segment = PreservedSegment(head_uuid="h", tail_uuid="t", anchor_uuid="a", messages=3)
-    message = boundary(scope="up_to", preserved=segment, pinned=("Use tabs.",)).message()
+    message = boundary(scope="up_to", chain=2, preserved=segment, pinned=("Use tabs.",)).message()
     assert (message.role, message.content, message.uuid, message.is_boundary) == ("system", "", "b", True)
     assert message.metadata == {
         "kind": "compact_boundary",
@@ -34,6 +34,7 @@ def test_the_marker_says_how_the_compaction_was_made() -> None:
         "pre_tokens": 9,
         "covers_through_seq": 7,
         "job_id": "j",
+        "chain": 2,
         "scope": "up_to",
         "pinned": ["Use tabs."],
         "preserved_segment": {"head_uuid": "h", "tail_uuid": "t", "anchor_uuid": "a", "messages": 3},
@@ -43,6 +44,11 @@ def test_the_marker_says_how_the_compaction_was_made() -> None:
 
 def test_a_plain_one_says_no_more_than_that() -> None:
     assert set(boundary().metadata()) == {"kind", "trigger", "strategy", "pre_tokens", "covers_through_seq", "job_id"}
+
+
+def test_a_live_view_tells_the_facts_of_its_boundary() -> None:
+    assert boundary_of([boundary().message(), Message(role="user", content="Go on.")]) == boundary().metadata()
+    assert boundary_of([Message(role="user", content="Go on."), Message(role="system", content="Be brief.")]) is None
 
 
 def said(name: str) -> Message:
