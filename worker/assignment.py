@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.auto import Switches
-from compaction.core import breaker, cleanup, jsonbytes, session_state, thresholds
-from compaction.core.jsonbytes import Json
+from compaction.core import breaker, cleanup, jsonbytes, session_state
 from compaction.core.messages import Message, decode_message
 from compaction.core.results import Order, SessionFacts
 from compaction.errors import InvalidSession
+from compaction.limits import marks, session_limits
 from compaction.pipeline import SUMMARY_TOKENS
 from compaction.ports import NoHooks, Summarizer
 from compaction.settings import Settings
@@ -90,11 +90,7 @@ class Assignments:
         return task, switches, ports
 
     def _task(self, claim: Claim, facts: SessionFacts, entries: Sequence[StateEntry]) -> Task:
-        limits = models.limits_for(
-            facts.model,
-            context_window_tokens=_count(facts.settings, "context_window"),
-            max_output_tokens=_count(facts.settings, "max_output_tokens"),
-        )
+        limits = session_limits(facts.model, facts.settings)
         other = self.settings.summary_model
         writer = limits if other is None else models.limits_for(other)
         return Task(
@@ -102,7 +98,7 @@ class Assignments:
             order=_order(claim.job),
             covers_through_seq=claim.covers_through_seq,
             now=claim.claimed_at,
-            thresholds=marks(self.settings, facts.settings, limits),
+            thresholds=marks(limits, facts.settings, self.settings),
             model=other or facts.model,
             window_tokens=writer.context_window_tokens,
             max_output_tokens=writer.max_output_tokens,
@@ -119,18 +115,6 @@ class Assignments:
             is_last_attempt=claim.job.attempt >= claim.job.max_attempts,
             paid=decode_paid(claim.paid_summary) if claim.paid_summary is not None else None,
         )
-
-
-def marks(settings: Settings, session: Mapping[str, Json], limits: models.ModelLimits) -> thresholds.Thresholds:
-    """The session's thresholds: the model's window, shrunk by the session's override or else by the operator's."""
-    window = thresholds.parse_window_override(session.get("auto_compact_window", settings.auto_compact_window))
-    percent = thresholds.parse_percent_override(session.get("autocompact_percent", settings.autocompact_percent))
-    return thresholds.thresholds(
-        limits.context_window_tokens,
-        limits.max_output_tokens,
-        window_override=window.value,
-        percent_override=percent.value,
-    )
 
 
 def _facts(claim: Claim, parameters: Mapping[str, bytes]) -> SessionFacts:
@@ -165,11 +149,6 @@ def _cleared_ids(entries: Sequence[StateEntry]) -> frozenset[str]:
                 else frozenset()
             )
     return frozenset()
-
-
-def _count(settings: Mapping[str, Json], name: str) -> int | None:
-    value = settings.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _order(job: JobRow) -> Order:

@@ -47,8 +47,9 @@ def result_facts(result: Result) -> list[tuple[str, str | Text]]:
     if result["cost_usd"] is not None:
         lines.append(("Cost", f"${result['cost_usd']:.4f}"))
     dropped = result["dropped"]
-    if dropped["messages"]:
-        lost = f"{number(dropped['messages'])} messages ({number(dropped['tokens'])} tokens) did not fit the request"
+    if dropped["tokens"]:
+        what = f"{number(dropped['messages'])} messages" if dropped["messages"] else "parts of long texts"
+        lost = f"{what} ({number(dropped['tokens'])} tokens) did not fit the request"
         lines.append(("Left out", Text(f"{lost} and stand in no summary", style="yellow")))
     return lines
 

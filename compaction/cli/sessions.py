@@ -9,10 +9,11 @@ from rich.text import Text
 
 from compaction.cli import output
 from compaction.cli.connection import run
+from compaction.cli.context_page import context_chart
 from compaction.cli.jobs import SessionArgument
 from compaction.cli.output import JsonOption, number
 from compaction.cli.result_page import bar
-from compaction.client import Breaker, Session
+from compaction.client import Breaker, Client, Context, Session
 
 _LEVELS = {
     "ok": ("green", "fits well"),
@@ -24,12 +25,12 @@ _LEVELS = {
 
 
 def session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
-    """Show how a session stands."""
-    found = run(lambda client: client.session(session))
+    """Show how a session stands and what fills its window."""
+    found, filled = run(lambda client: _looked_at(client, session))
     if as_json:
-        output.print_json(found)
+        output.print_json({**found, "context": filled})
     else:
-        output.show(output.facts(_session_facts(found)))
+        output.show(output.facts(_session_facts(found)), *context_chart(filled))
 
 
 def breaker(
@@ -47,6 +48,10 @@ def breaker(
     if found["state"] != "closed":
         pairs.append(("Next", f"compactd breaker {found['session_id']} --reset"))
     output.show(output.facts(pairs))
+
+
+async def _looked_at(client: Client, session: str) -> tuple[Session, Context]:
+    return await client.session(session), await client.context(session)
 
 
 def _session_facts(found: Session) -> list[tuple[str, str | Text]]:

@@ -2,12 +2,13 @@
 
 from compaction.client.client import Client
 from compaction.client.errors import ClientError, Refused, TimedOut, Unreachable
-from compaction.client.shapes import Breaker, Imported, Job, Page, Result, Session
+from compaction.client.shapes import Breaker, Context, Imported, Job, Page, Result, Session
 
 __all__ = [
     "Breaker",
     "Client",
     "ClientError",
+    "Context",
     "Imported",
     "Job",
     "Page",

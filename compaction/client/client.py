@@ -17,7 +17,7 @@ import httpx2
 
 from compaction.client.errors import Refused, TimedOut, Unreachable
 from compaction.client.http import Http
-from compaction.client.shapes import Appended, Breaker, Imported, Job, Page, Result, Session, StoredSession
+from compaction.client.shapes import Appended, Breaker, Context, Imported, Job, Page, Result, Session, StoredSession
 from compaction.core.jsonbytes import Json
 
 CHUNK_BYTES = 256 * 1024  # of an upload: small enough for a smooth progress line
@@ -56,6 +56,10 @@ class Client:
     async def session(self, session_id: str) -> Session:
         """How a session stands."""
         return cast("Session", await self._http.json("GET", _session(session_id)))
+
+    async def context(self, session_id: str) -> Context:
+        """What fills the session's window."""
+        return cast("Context", await self._http.json("GET", f"{_session(session_id)}/context"))
 
     async def append(
         self, session_id: str, messages: Sequence[Mapping[str, Json]], *, expected_seq: int | None = None

@@ -50,6 +50,22 @@ class Breaker(TypedDict):
     last_error_code: str | None
 
 
+class Context(TypedDict):
+    """What fills a session's window."""
+
+    session_id: str
+    window: int
+    tokens: int
+    anchored: bool
+    percent_of_window: float
+    estimated_tokens: int
+    kinds: list[dict[str, Any]]
+    roles: dict[str, dict[str, int]]
+    tools: list[dict[str, Any]]
+    repeated_reads: list[dict[str, Any]]
+    wasted_tokens: int
+
+
 class Fullness(TypedDict):
     """Tokens of the live view against the marks of its window."""
 
