@@ -23,8 +23,10 @@ from compaction.core.room import Measure, Room
 from compaction.errors import PromptTooLong
 
 MAX_CUTS = 3  # DESIGN §3: at most three retries
-SHARE_PERCENT = 20  # DESIGN §3: of the rounds, when the gap is unknown
-MIN_GAIN_PERCENT = 10  # when that share of the rounds holds less of the tokens, tokens decide instead of rounds
+# DESIGN §3: of the rounds, when the gap is unknown. Each further cut takes as much more, because the one before was not
+# enough: three times a fifth leaves half of a session, and the refusals have just shown that our estimate is wrong.
+SHARE_PERCENT = 20
+MIN_GAIN_PERCENT = 10  # when a fifth of the rounds holds less of the tokens, tokens decide instead of rounds
 SPARE_PERCENT = (
     5  # an in-place cut comes so far under its target: it has no slack of half a round, and a retry costs more
 )
@@ -88,9 +90,9 @@ def cut(messages: Sequence[Message], refusal: PromptTooLong, *, attempt: int = 1
     """The messages of the next try after `refusal`; `attempt` counts the cuts from 1.
 
     A known gap is covered by whole rounds. An unknown gap, or one that is only a lower bound, costs a fifth of the
-    rounds (at least one), or more where that is a poor share of the tokens or our estimate says that it cannot be
-    enough. A byte or media limit takes the media first, and that is enough where the refusal has no numbers. Raises
-    `refusal` after three cuts and when nothing more can be cut.
+    rounds (at least one; two fifths at the second cut, three at the third), or more where that is a poor share of the
+    tokens or our estimate says that it cannot be enough. A byte or media limit takes the media first, and that is
+    enough where the refusal has no numbers. Raises `refusal` after three cuts and when nothing more can be cut.
     """
     if attempt > MAX_CUTS:
         raise refusal
@@ -104,7 +106,7 @@ def cut(messages: Sequence[Message], refusal: PromptTooLong, *, attempt: int = 1
         found = _cut_of(parts, 0)
         gained = media > 0
     else:
-        found = _fitted(parts, _target(parts, total, refusal, room))
+        found = _fitted(parts, _target(parts, total, refusal, room, SHARE_PERCENT * attempt))
         gained = found.remaining < total
     if not gained:
         raise refusal
@@ -182,14 +184,14 @@ def _gap(refusal: PromptTooLong) -> int | None:
     return gap if gap is not None and gap > 0 else None
 
 
-def _target(parts: _Parts, total: int, refusal: PromptTooLong, room: Room) -> int:
+def _target(parts: _Parts, total: int, refusal: PromptTooLong, room: Room, percent: int) -> int:
     """How large everything may be after the cut, in our measure; `total` is its size as it was refused."""
     gap = _gap(refusal)
     fits = room.fits_tokens if refusal.unit == "tokens" else refusal.limit
     known = None if gap is None else _share_left(total, gap, refusal.actual, refusal.limit or fits)
     if known is not None and not refusal.lower_bound:
         return known
-    return min(size for size in (parts.total - _fifth(parts), fits, known) if size is not None)
+    return min(size for size in (parts.total - _oldest(parts, percent), fits, known) if size is not None)
 
 
 def _share_left(total: int, gap: int, actual: int | None, limit: int | None) -> int | None:
@@ -201,13 +203,13 @@ def _share_left(total: int, gap: int, actual: int | None, limit: int | None) -> 
     return total - gap if total > gap else None
 
 
-def _fifth(parts: _Parts) -> int:
-    """The size of the oldest fifth of the rounds; a fifth of all of them where that is a poor share."""
+def _oldest(parts: _Parts, percent: int) -> int:
+    """The size of the oldest `percent` of the rounds; that share of all of them where it holds little."""
     if len(parts.rounds) < 2:  # noqa: PLR2004 - none may go, so texts have to
-        return max(1, parts.total * SHARE_PERCENT // 100)
-    size = sum(parts.sizes[: max(1, len(parts.rounds) * SHARE_PERCENT // 100)])
+        return max(1, parts.total * percent // 100)
+    size = sum(parts.sizes[: max(1, len(parts.rounds) * percent // 100)])
     whole = sum(parts.sizes)
-    return size if size * 100 >= whole * MIN_GAIN_PERCENT else max(1, whole * SHARE_PERCENT // 100)
+    return size if size * 100 * SHARE_PERCENT >= whole * MIN_GAIN_PERCENT * percent else max(1, whole * percent // 100)
 
 
 def _fitted(parts: _Parts, target: int) -> Cut:

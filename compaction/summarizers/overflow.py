@@ -41,7 +41,7 @@ class Overflow:
     `gap` is what is too much (input and, where the text adds it, requested output), in tokens; None without usable
     numbers. `lower_bound`: the text only says "at least". `output_first`: it proves that the input alone leaves
     OUTPUT_ROOM_TOKENS. `actual` is the input as the provider counted it (the whole where it does not split it), `limit`
-    the window, or for output_cap the most output tokens that the model takes.
+    the window, or for output_cap the most output tokens that the model takes. For bytes both are bytes or characters.
     """
 
     category: Category
@@ -60,7 +60,8 @@ class Overflow:
 def classify(status: int | None, body: Json | str | bytes | None, text: str | None = None) -> Overflow:
     """The verdict on an HTTP status (None without one), a body (decoded, text or bytes) and an exception's text."""
     said = flatten(body, text)
-    return _counted(said) or _worded(said) or Overflow(category=_BY_STATUS.get(status or 0, "unknown"))
+    by_status = _BY_STATUS.get(status or 0, "unknown")
+    return _counted(said) or _worded(said) or (_bytes(said) if by_status == "bytes" else Overflow(category=by_status))
 
 
 def _counted(said: str) -> Overflow | None:
@@ -102,8 +103,18 @@ def _worded(said: str) -> Overflow | None:
 def _loosely_worded(said: str) -> Overflow | None:
     for category, pattern in _LOOSE:
         if pattern.search(said):
-            return Overflow(category=category)
+            return _bytes(said) if category == "bytes" else Overflow(category=category)
     return None
+
+
+def _bytes(said: str) -> Overflow:
+    for pattern in wording.BYTES_COUNTED:
+        match = pattern.search(said)
+        if match:
+            actual, limit = (_int(match.groupdict().get(name) or "") for name in ("input", "limit"))
+            if not actual or actual > limit > 0:
+                return Overflow(category="bytes", actual=actual or None, limit=limit or None)
+    return Overflow(category="bytes")
 
 
 def _output_cap(said: str) -> Overflow | None:

@@ -106,6 +106,18 @@ BYTES = re.compile(
     rf"|string[_ ](?:too long|above_max_length)|{_WHOLE}(?: entity| body| content| length)?[_ ](?:is )?too large"
     r"|length limit exceeded|maximum (?:request|body|payload|content) (?:size|length)|content length exceed"
 )
+# The numbers of a refusal that is about bytes or characters; `input` is what was sent.
+_OVER = r"(?: bytes)?\)? (?:exceeds?|>|is (?:larger|greater) than)[^0-9]{0,40}"
+BYTES_COUNTED = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"maximum length {_MAX}\b.{{0,40}}?\blength {_IN}",  # OpenAI: one string
+        rf"{_IN} bytes (?:>|exceeds?) [a-z ]{{0,40}}?{_MAX}",
+        rf"(?:size|length|body|payload)\b[^0-9]{{0,20}}{_IN}{_OVER}{_MAX}(?: bytes)?\b(?! ?[kmg]i?b)",
+        rf"(?:size|length|limit)\b[^0-9]{{0,20}}{_MAX}(?: bytes)?,? (?:but )?(?:got|received|was) {_IN}",
+        rf"(?:limit|maximum)(?: (?:size|length|allowed|request|body|payload)){{0,4}}(?: is| of|:)? {_MAX} bytes",
+    )
+)
 CONFIG = re.compile(
     r"context window (?:is )?too small|anthropic-beta|beta is not yet available|not available for this subscription"
     r"|budget_tokens|extra inputs are not permitted|(?:unsupported|unknown|unrecognized) (?:parameter|request argument)"

@@ -65,7 +65,7 @@ def error_for(failure: Failure, *, now_seconds: float) -> errors.ProviderError:
         case "tokens":
             return _too_long(failure, verdict)
         case "bytes":
-            return _too_large(failure)
+            return _too_large(failure, verdict)
         case "media":
             return _media(failure)
         case "output_cap":
@@ -89,13 +89,15 @@ def _too_long(failure: Failure, verdict: Overflow) -> errors.ProviderError:
     )
 
 
-def _too_large(failure: Failure) -> errors.ProviderError:
-    limit = next((size for size in BODY_LIMITS_BYTES if size < failure.sent_bytes), None)
+def _too_large(failure: Failure, verdict: Overflow) -> errors.ProviderError:
+    """Too many bytes, by the numbers in the text or else by the known limits. A text may count one part alone."""
+    actual = verdict.actual or failure.sent_bytes
+    limit = verdict.limit or next((size for size in BODY_LIMITS_BYTES if size < actual), None)
     return errors.PromptTooLong(
         "The request has more bytes than the model's API takes, even without media and the oldest rounds.",
         unit="bytes",
-        gap=failure.sent_bytes - limit if limit else None,
-        actual=failure.sent_bytes or None,
+        gap=actual - limit if limit and actual > limit else None,
+        actual=actual or None,
         limit=limit,
         status=failure.status,
         request_id=failure.request_id,
@@ -129,7 +131,9 @@ def _by_type_or_status(failure: Failure, now_seconds: float) -> errors.ProviderE
     kind = _definite(failure, said) or _typed(failure, said) or _by_status(failure, said)
     huge = failure.sent_bytes > FRAGILE_BYTES and (failure.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
     if huge and kind is _server_fault:
-        return _too_large(failure)  # a server that breaks over a huge body is sent a smaller one, not the same again
+        return _too_large(
+            failure, Overflow(category="bytes")
+        )  # a server that breaks over a huge body is sent a smaller one, not the same again
     return _plain(failure, kind, now_seconds)
 
 

@@ -8,9 +8,11 @@ of `call:n` happens, the fake holds that call open, however long it takes.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import httpx2
 import psycopg
@@ -81,7 +83,7 @@ class Play:
         body = {name: told[name] for name in ("model", "system", "tools") if name in told}
         if "context_window" in told:
             body["settings"] = {"context_window": told["context_window"]}
-        yield http.put(address, json=body)
+        yield self._put(address, body)
         if "raw_lines" in self.case:
             file = "\n".join(self.case["raw_lines"]).encode("utf-8", "surrogatepass")
             yield http.post("/v1/sessions/import", params={"session_id": self.session}, content=file)
@@ -90,9 +92,14 @@ class Play:
         for number, item in enumerate(told.get("attachments", [])):
             entry = {name: value for name, value in item.items() if name != "type"}
             key = next((str(entry[name]) for name in ("path", "name", "id") if name in entry), str(number))
-            yield http.put(f"{address}/state/{STATE_KINDS[item['type']]}/{key.lstrip('/')}", json=entry)
+            yield self._put(f"{address}/state/{STATE_KINDS[item['type']]}/{key.lstrip('/')}", entry)
         if "breaker_failures" in self.case.get("before", {}):
             _set_breaker(self.service.database_url, self.session, self.case["before"])
+
+    def _put(self, address: str, body: Json) -> httpx2.Response:
+        """Escaped, so that half characters go over the wire too."""
+        headers = {"Content-Type": "application/json"}
+        return self.service.http.put(address, content=json.dumps(body).encode(), headers=headers)
 
     def _happen(self, when: str) -> None:
         for event in self.case.get("events", []):
@@ -115,10 +122,11 @@ class Play:
             self.jobs.append(told)
 
     def _cancel(self) -> None:
-        """Cancels the running job; the call stays open until the worker has heard of it."""
-        running = next(job for job in map(self._now, self.jobs) if not job["done"])
-        self.service.http.post(f"/v1/compactions/{running['id']}/cancel").raise_for_status()
-        self.service.until(lambda: self._now(running)["done"], "a cancelled job did not end")
+        """Cancels the jobs that have not ended; a call stays open until the worker has heard of it."""
+        for job in self.jobs:
+            if not self._now(job)["done"]:
+                self.service.http.post(f"/v1/compactions/{job['id']}/cancel").raise_for_status()
+                self.service.until(partial(self._is_done, job), "a cancelled job did not end")
 
     def _settle(self, number: int) -> None:
         """Waits for one job; meanwhile whatever is to happen during a call happens."""
@@ -131,6 +139,9 @@ class Play:
             return bool(self.jobs[number]["done"]) or _is_far(self.jobs[number])
 
         self.service.until(settled, f"job {number + 1} of {self.session} did not settle")
+
+    def _is_done(self, job: Json) -> bool:
+        return bool(self._now(job)["done"])
 
     def _now(self, job: Json, wait_seconds: int = 0) -> Json:
         if "id" not in job:

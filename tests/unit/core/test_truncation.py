@@ -121,6 +121,13 @@ def test_an_unknown_gap_costs_a_fifth_of_the_rounds(rounds: int, dropped: int) -
     assert found.dropped_rounds == dropped
 
 
+@pytest.mark.parametrize(("attempt", "dropped"), [(1, 4), (2, 8), (3, 12)])
+def test_each_further_cut_of_an_unknown_gap_takes_a_fifth_more(attempt: int, dropped: int) -> None:
+    """Of 20 rounds: 20, 40 and 60 percent of what is left; three fifths in a row often lead nowhere."""
+    found = cut(session(19, 1_000, first=1_000), refusal(), attempt=attempt, room=ROOM)
+    assert found.dropped_rounds == dropped
+
+
 def test_a_fifth_that_holds_almost_nothing_is_not_enough() -> None:
     """Round 0 is one of five rounds and 20 of 4,020 characters: a fifth of the size goes instead."""
     found = cut(session(4, 1_000, first=20), refusal(), room=ROOM)

@@ -117,6 +117,25 @@ def test_the_output_cap_comes_with_the_most_that_the_model_writes() -> None:
     assert classify(400, gemini).limit == 64
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "actual", "limit"),
+    [
+        (400, "string too long. Expected a string with maximum length 500, but got a string with length 800", 800, 500),
+        (413, "Request body size 9,000 exceeds the maximum allowed size of 5,000 bytes", 9_000, 5_000),
+        (413, {"error": "payload too large: 9000 bytes > 5000"}, 9_000, 5_000),
+        (413, "Body exceeds the limit of 5000 bytes", None, 5_000),
+        (413, "Request body too large: maximum size 5000, got 9000", 9_000, 5_000),
+        (413, "Request size 40 MB exceeds the limit of 32 MB", None, None),
+        (413, "Request body size 10 exceeds the size of 500", None, None),
+    ],
+)
+def test_a_limit_on_bytes_comes_with_its_numbers_where_they_are_plain(
+    status: int, body: Json, actual: int | None, limit: int | None
+) -> None:
+    """Never as a gap: that is counted in tokens. Megabytes and nonsense are no numbers."""
+    assert classify(status, body) == Overflow(category="bytes", actual=actual, limit=limit)
+
+
 def test_the_overflow_in_a_chain_of_causes_wins_over_the_other_causes() -> None:
     text = (
         "proxy.BadRequest: {'message': 'blocks cannot stand in one turn'}. Fallback failed with rate limit, then: "

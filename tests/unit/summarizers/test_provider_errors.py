@@ -97,6 +97,16 @@ def test_a_refusal_that_a_gateway_wraps_in_a_500_is_still_a_prompt_that_is_too_l
     assert (found.unit, found.gap) == ("tokens", None)
 
 
+def test_the_numbers_of_a_byte_limit_in_the_text_go_before_the_known_limits() -> None:
+    """A gateway's own limit is far below the API's; the text may count one part of the body alone."""
+    found = error(413, "request body too large: 900000 bytes > 600000", sent_bytes=MIB)
+    assert isinstance(found, errors.PromptTooLong)
+    assert (found.unit, found.actual, found.limit, found.gap) == ("bytes", 900_000, 600_000, 300_000)
+    limit_alone = error(413, "the body exceeds the limit of 600000 bytes", sent_bytes=700_000)
+    assert isinstance(limit_alone, errors.PromptTooLong)
+    assert (limit_alone.actual, limit_alone.gap) == (700_000, 100_000)
+
+
 def test_413_means_bytes_unless_it_speaks_of_the_prompt() -> None:
     found = error(413, anthropic("request_too_large"), sent_bytes=34 * MIB)
     assert isinstance(found, errors.PromptTooLong)
