@@ -7,6 +7,7 @@ second try. Both refuse deep nesting with RecursionError; we turn that into Valu
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -20,6 +21,9 @@ Json = Any  # what json.loads gives; a precise recursive type costs more than it
 
 _DECODER = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
+_SORTED = msgspec.json.Encoder(order="sorted")  # eight times faster; differs only in what it leaves unescaped
+_ASCII = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+_DELETE = b"\x7f"  # the one character of ASCII that canonical text escapes and fast encoders do not
 _SCANNER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -64,13 +68,19 @@ def canonical(value: Json) -> bytes:
     """
     if _has_float(value):
         return "".join(_pieces(value, sort=True)).encode("ascii")
-    return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode("ascii")
+    with contextlib.suppress(ValueError):  # a lone surrogate
+        text = _SORTED.encode(value)
+        if text.isascii() and _DELETE not in text:
+            return text
+    return _ASCII.encode(value).encode("ascii")
 
 
 def nested_deeper_than(value: Json, levels: int) -> bool:
     """Whether `value` has objects or arrays inside each other on more than `levels` levels."""
     layer = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
+        if not layer:
+            return False
         layer = [
             inner
             for outer in layer
@@ -86,11 +96,16 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def _has_float(value: Json) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_float, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_float, value))
-    return isinstance(value, float)
+    nodes = [value]
+    for node in nodes:  # grows while it is read
+        kind = type(node)
+        if kind is dict:
+            nodes += node.values()
+        elif kind is list:
+            nodes += node
+        elif kind is float:
+            return True
+    return False
 
 
 def _pieces(value: Json, *, sort: bool) -> Iterator[str]:

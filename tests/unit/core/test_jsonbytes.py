@@ -72,6 +72,25 @@ def test_canonical_sorts_keys_and_escapes_everything_but_ascii() -> None:
     assert jsonbytes.canonical({"b": [1.5], "a": "é"}) == b'{"a":"\\u00e9","b":[1.5]}'
 
 
+whole_values = st.recursive(  # no doubles: those are written in our own way
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(st.characters(codec=None, exclude_categories=[]))),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(whole_values)
+def test_canonical_is_what_the_standard_library_writes_whichever_encoder_was_used(value: object) -> None:
+    written = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    assert jsonbytes.canonical(value) == written.encode("ascii")
+
+
+@pytest.mark.parametrize("text", ["plain", "\x7f", "caf\xe9", "\ud83d", "a\u2028b", "\x00\x1f/"])
+def test_canonical_escapes_alike_in_ascii_texts_and_in_others(text: str) -> None:
+    assert jsonbytes.canonical([text]) == json.dumps([text]).encode("ascii")
+
+
 @pytest.mark.parametrize(
     ("number", "written"),
     [  # by hand after ECMA-262, Number::toString
