@@ -140,7 +140,7 @@ async def _finished(task: Task, ports: Ports, view: Survey, made: Made, asked: _
     """Attachments, SessionStart hooks, the result and its event. Raises NotEffective when nothing was gained."""
     ports.recorder.step("attachments", 85)
     messages = await ports.history.load()
-    state = attachments.with_transcript_files(task.state, messages, task.table)
+    state = attachments.with_transcript_files(task.state, messages, view.kept.messages, task.table)
     built = attachments.build(state, view.kept.messages, task.table)
     del messages
     ports.history.release()

@@ -54,9 +54,16 @@ class Built:
     failed: tuple[str, ...] = ()
 
 
-def with_transcript_files(state: SessionState, messages: Sequence[Message], table: ToolTable) -> SessionState:
-    """The state with the files of the transcript's own tool calls, where the producer has stored none."""
-    return state if state.files else replace(state, files=recent_files(messages, table))
+def with_transcript_files(
+    state: SessionState, messages: Sequence[Message], kept: Sequence[Message], table: ToolTable
+) -> SessionState:
+    """The state with the files of the transcript's own tool calls that come back, where the producer has stored none.
+
+    `kept` are those of the `messages` that stay word for word.
+    """
+    if state.files:
+        return state
+    return replace(state, files=recent_files(messages, table, passed=_passed(state, kept, table), most=MAX_FILES))
 
 
 def build(state: SessionState, kept: Sequence[Message], table: ToolTable) -> Built:
@@ -90,7 +97,7 @@ def within(messages: Sequence[Message], room_tokens: int) -> tuple[Message, ...]
 
 def files(state: SessionState, kept: Sequence[Message], table: ToolTable) -> Message | None:
     """The newest files that the kept messages do not show any more; memory and plans are no files here."""
-    passed = shown_files(kept, table) | {note.name for note in (*state.memory, *state.claude_md, *state.plans)}
+    passed = _passed(state, kept, table)
     wanted = [note for note in state.files if note.name not in passed]
     return _message("files", _items("file", wanted[:MAX_FILES], FILE_TOKENS, FILES_TOKENS))
 
@@ -145,6 +152,11 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(  # in the order of DESIGN §
 )
 # What an agent cannot find out again comes first; files it can read again.
 NEEDED_FIRST = ("plan_mode", "plan", "agents", "skills", "mcp_instructions", "tools", "files")
+
+
+def _passed(state: SessionState, kept: Sequence[Message], table: ToolTable) -> frozenset[str]:
+    """The files that need not come back: the kept messages show them, or they come back as something else."""
+    return shown_files(kept, table) | {note.name for note in (*state.memory, *state.claude_md, *state.plans)}
 
 
 def _message(kind: str, items: Sequence[str]) -> Message | None:

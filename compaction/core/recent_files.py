@@ -8,8 +8,8 @@ file whose content is not known does not come back: a stale copy would be worse 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice, takewhile
 
 from compaction.core.exchanges import Exchange, exchanges
 from compaction.core.jsonbytes import Json
@@ -19,6 +19,8 @@ from compaction.core.session_state import Note
 from compaction.core.tool_table import ToolTable
 
 MAX_FOLLOWED_CHARS = 200_000  # of one file; 20,000 come back at most, and edits are carried out on what is followed
+
+_Touch = tuple[str, Exchange]  # Read, Write or Edit, and the call with its result
 
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "absolute_path", "target_file", "filename", "file")
 _CONTENT_KEYS = ("content", "file_text", "contents")
@@ -35,22 +37,29 @@ def path_of(call: Block) -> str | None:
     return _first(given, _PATH_KEYS) if isinstance(given, dict) else None
 
 
-def recent_files(messages: Sequence[Message], table: ToolTable) -> tuple[Note, ...]:
+def recent_files(
+    messages: Sequence[Message], table: ToolTable, *, passed: Collection[str] = (), most: int | None = None
+) -> tuple[Note, ...]:
     """The files whose content is known at the end of `messages`, the one touched last first.
 
-    Time is linear in the conversation, plus MAX_FOLLOWED_CHARS for each edit.
+    At most `most` of them, without those in `passed`; only what is told is followed. Time is linear in the
+    conversation, plus MAX_FOLLOWED_CHARS for each edit of a file that is told.
     """
-    contents: dict[str, str | None] = {}
+    touched: dict[str, list[_Touch]] = {}
     for one in exchanges(messages):
         kind, path = table.kind_of_call(one.call), path_of(one.call)
         if kind not in ("Read", "Write", "Edit") or one.result.get("is_error"):
             continue
         if path is None:
-            contents.update(dict.fromkeys(_patched(one.call)))
+            touched.update((patched, []) for patched in _patched(one.call))
             continue
-        before = contents.pop(path, None)  # the file moves to the end
-        contents[path] = _content(kind, one, before)
-    return tuple(Note(path, text) for path, text in reversed(contents.items()) if text)
+        touches = touched.pop(path, [])  # the file moves to the end
+        if _shows_all(kind, one):
+            touches = []  # what was before does not matter any more
+        touches.append((kind, one))
+        touched[path] = touches
+    known = ((path, _followed(touches)) for path, touches in reversed(touched.items()) if path not in passed)
+    return tuple(islice((Note(path, text) for path, text in known if text), most))
 
 
 def shown_files(messages: Sequence[Message], table: ToolTable) -> frozenset[str]:
@@ -63,6 +72,21 @@ def shown_files(messages: Sequence[Message], table: ToolTable) -> frozenset[str]
         and not one.result.get("is_error")
         and one.result.get("content") != CLEARED
     )
+
+
+def _shows_all(kind: str, one: Exchange) -> bool:
+    """Whether a call tells all that the file holds, whatever it held before."""
+    return kind == "Write" or (
+        kind == "Read" and one.result.get("content") != CLEARED and PART_KEYS.isdisjoint(one.call["input"])
+    )
+
+
+def _followed(touches: Sequence[_Touch]) -> str | None:
+    """What the file holds after these calls, as far as it is known."""
+    text: str | None = None
+    for kind, one in touches:
+        text = _content(kind, one, text)
+    return text
 
 
 def _content(kind: str, one: Exchange, before: str | None) -> str | None:

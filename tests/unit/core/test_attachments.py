@@ -113,10 +113,10 @@ def test_memory_and_plans_are_no_files() -> None:
 
 def test_files_come_from_the_transcript_where_none_are_stored() -> None:
     transcript = [*read("a.py", "     1→x = 1"), *read("b.py", "y = 2")]
-    state = with_transcript_files(SessionState(), transcript, TABLE)
+    state = with_transcript_files(SessionState(), transcript, (), TABLE)
     assert state.files == (Note("b.py", "y = 2"), Note("a.py", "x = 1"))
     stored = files(Note("c.py", "z"))
-    assert with_transcript_files(stored, transcript, TABLE) is stored
+    assert with_transcript_files(stored, transcript, (), TABLE) is stored
 
 
 def test_five_skills_of_five_thousand_tokens_come_back() -> None:

@@ -186,3 +186,14 @@ def test_kept_messages_show_what_was_read_or_written_in_them() -> None:
         .did("Bash", {"path": "run"})
     )
     assert shown_files(work.messages, ToolTable()) == {"read", "written"}
+
+
+def test_at_most_so_many_files_come_back_and_none_that_is_passed() -> None:
+    work = Work().read("a.py", "a").read("b.py", "b").read("c.py", "c")
+    told = recent_files(work.messages, ToolTable(), passed={"c.py"}, most=1)
+    assert [note.name for note in told] == ["b.py"]
+
+
+def test_a_file_that_is_not_known_takes_no_place() -> None:
+    work = Work().read("a.py", "a").read("b.py", "b").edit("b.py", "nowhere", "x")
+    assert [note.name for note in recent_files(work.messages, ToolTable(), most=1)] == ["a.py"]
