@@ -42,16 +42,19 @@ def exchanges(messages: Sequence[Message]) -> list[Exchange]:
     for number, message in enumerate(messages):
         if not message.in_conversation:
             continue
-        if message.role == "user":
+        asking = message.role == "assistant"
+        if not asking:
             calls.turn_over()
-        for place, block in enumerate([] if isinstance(message.content, str) else message.content):
-            kind = block["type"]
-            if kind == "tool_use" and message.role == "assistant":
+        if isinstance(message.content, str):
+            continue
+        wanted = "tool_use" if asking else "tool_result"
+        for place, block in enumerate(message.content):
+            if block["type"] != wanted:
+                continue
+            if asking:
                 calls.ask(block, (number, place))
-            elif kind == "tool_result" and message.role == "user":
-                asked = calls.answered(block)
-                if asked is not None:
-                    found.append(Exchange(*asked, block, (number, place)))
+            elif (asked := calls.answered(block)) is not None:
+                found.append(Exchange(*asked, block, (number, place)))
     return found
 
 
@@ -66,6 +69,7 @@ class _Calls:
         self._speaking = False
 
     def ask(self, block: Block, at: Place) -> None:
+        """Remembers a call."""
         self._turn += not self._speaking
         self._speaking = True
         name = ident(block.get("id"))
@@ -78,6 +82,7 @@ class _Calls:
         self._speaking = False
 
     def answered(self, result: Block) -> tuple[Block, Place] | None:
+        """The call that a result belongs to, None without one."""
         name = ident(result.get("tool_use_id"))
         waiting = self._open.get(name)
         if waiting:

@@ -6,12 +6,12 @@ A thinking block is signed for exactly what stood before it. Once anything there
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from compaction.core.boundary import PreservedSegment
 from compaction.core.fields import SIGNED
-from compaction.core.messages import Message
+from compaction.core.messages import Block, Message
 
 
 def without_thinking(messages: Sequence[Message], start: int = 0) -> tuple[Message, ...]:
@@ -20,18 +20,29 @@ def without_thinking(messages: Sequence[Message], start: int = 0) -> tuple[Messa
     A message of nothing but thinking goes altogether (the API takes no empty one), and what hung on it by its
     parent_uuid hangs on its parent then.
     """
+    return parted_from_thinking(messages, start)[0]
+
+
+def parted_from_thinking(messages: Sequence[Message], start: int = 0) -> tuple[tuple[Message, ...], list[Block]]:
+    """What `without_thinking` leaves, and the thinking blocks that went."""
     left: list[Message] = list(messages[:start])
-    gone: dict[str, str | None] = {}
+    thoughts: list[Block] = []
+    gone: dict[str | None, str | None] = {}
     for message in messages[start:]:
-        lighter = _lighter(message)
-        if lighter is None:
+        content = message.content
+        thinking = [] if isinstance(content, str) else [block for block in content if block["type"] in SIGNED]
+        thoughts += thinking
+        if thinking and len(thinking) == len(content):
             if message.uuid is not None:
-                gone[message.uuid] = _parent(message.parent_uuid, gone)
-        elif lighter.parent_uuid in gone:
-            left.append(replace(lighter, parent_uuid=_parent(lighter.parent_uuid, gone)))
-        else:
-            left.append(lighter)
-    return tuple(left)
+                gone[message.uuid] = gone.get(message.parent_uuid, message.parent_uuid)
+            continue
+        lighter = message
+        if thinking:
+            lighter = replace(message, content=[block for block in message.blocks() if block["type"] not in SIGNED])
+        if lighter.parent_uuid in gone:  # the parents of what is gone are resolved already
+            lighter = replace(lighter, parent_uuid=gone[lighter.parent_uuid])
+        left.append(lighter)
+    return tuple(left), thoughts
 
 
 def chained(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -65,15 +76,3 @@ def preserved(messages: Sequence[Message], anchor_uuid: str | None) -> Preserved
         anchor_uuid=anchor_uuid,
         messages=len(messages),
     )
-
-
-def _lighter(message: Message) -> Message | None:
-    if isinstance(message.content, str) or not any(block["type"] in SIGNED for block in message.content):
-        return message
-    blocks = [block for block in message.content if block["type"] not in SIGNED]
-    return replace(message, content=blocks) if blocks else None
-
-
-def _parent(uuid: str | None, gone: Mapping[str, str | None]) -> str | None:
-    """The nearest ancestor that is still there; parents of what is gone are resolved already."""
-    return gone[uuid] if uuid is not None and uuid in gone else uuid

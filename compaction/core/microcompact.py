@@ -6,21 +6,23 @@ summary that would not fit. While the cache is warm, `core.context_edits` lets t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 
 from compaction.core import ages, tokens
 from compaction.core.exchanges import Exchange, exchanges
 from compaction.core.jsonbytes import Json
-from compaction.core.kept import without_thinking
+from compaction.core.kept import parted_from_thinking
 from compaction.core.messages import Block, Message
 from compaction.core.tool_table import ToolTable
 
 THRESHOLD_MS = 300_000  # DESIGN §3: five minutes, the lifetime of the prompt cache
 KEEP_RESULTS = 3  # the API's own default for `keep` (facts/anthropic.md §3c)
 MIN_RESULT_TOKENS = 100  # a shorter result costs hardly more than the marker in its place
+SAMPLES, SAMPLE_CHARS = 16, 64  # of a long result, evenly spread: some percent off, where the estimate itself is 15 off
 MIN_SAVED_TOKENS = 2_000  # about one file that an agent reads: for less, what is lost is worth more than the room
 
 CLEARED = (
@@ -72,9 +74,8 @@ def time_based(  # noqa: PLR0913 - the rule's numbers
     answered = ages.last_answer_at(messages)
     if answered is None or now - answered <= timedelta(milliseconds=threshold_ms):
         return None
-    found = [one for one in exchanges(messages) if table.compactable(one.call.get("name"))]
-    old = [one for one in found[: max(0, len(found) - keep_results)] if is_clearable(one.result)]
-    return _cleared(messages, old, already_cleared, len(found) - len(old), min_saved_tokens)
+    old, kept_results = _old_results(messages, table, keep_results)
+    return _cleared(messages, old, already_cleared, kept_results, min_saved_tokens)
 
 
 def prepare(
@@ -85,44 +86,69 @@ def prepare(
     For a full compaction: what the session goes on with is not touched. No more is cleared than must be, for what is
     cleared stands in no summary; where clearing all of it does not suffice, the head cut follows (`core.truncation`).
     """
-    found = [one for one in exchanges(messages) if table.compactable(one.call.get("name"))]
-    old = [one for one in found[: max(0, len(found) - keep_results)] if is_clearable(one.result)]
-    enough = 0
-    while excess_tokens > 0 and enough < len(old):
-        excess_tokens -= saving(old[enough].result)
-        enough += 1
-    return _cleared(messages, old[:enough], frozenset(), len(found) - enough, 1)
-
-
-def is_clearable(result: Block) -> bool:
-    """Whether clearing this result saves anything: it is no marker yet, and not short."""
-    return result.get("content") != CLEARED and tokens.estimate_block(result) >= MIN_RESULT_TOKENS
+    if excess_tokens <= 0:
+        return None
+    old, kept_results = _old_results(messages, table, keep_results)
+    savings = accumulate(one.saving for one in old)
+    enough = next((count for count, saved in enumerate(savings, 1) if saved >= excess_tokens), len(old))
+    return _cleared(messages, old[:enough], frozenset(), kept_results + len(old) - enough, 1)
 
 
 def saving(result: Block) -> int:
-    """The estimated tokens that clearing this result saves."""
+    """The estimated tokens that clearing this result saves; below 0 when the marker is the longer.
+
+    Of a long text a sample is looked at: an estimate of what goes need not cost more than all the rest.
+    """
+    content = result.get("content")
+    if isinstance(content, str) and len(content) >= 2 * SAMPLES * SAMPLE_CHARS:
+        step = len(content) // SAMPLES
+        sample = "".join([content[place : place + SAMPLE_CHARS] for place in range(0, len(content), step)])
+        whole = tokens.estimate_text(sample) * len(content) // len(sample)
+        return whole + tokens.RESULT_TOKENS - CLEARED_TOKENS
     return tokens.estimate_block(result) - CLEARED_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """One result that may be cleared, estimated once."""
+
+    exchange: Exchange
+    saving: int
+
+
+def _old_results(messages: Sequence[Message], table: ToolTable, keep_results: int) -> tuple[list[_Old], int]:
+    """The results that are worth clearing, oldest first, and how many of the table's tools then stay."""
+    found = [one for one in exchanges(messages) if table.compactable(one.call.get("name"))]
+    worth = []
+    for one in found[: max(0, len(found) - keep_results)]:
+        saved = 0 if one.result.get("content") == CLEARED else saving(one.result)
+        if saved >= MIN_RESULT_TOKENS - CLEARED_TOKENS:
+            worth.append(_Old(one, saved))
+    return worth, len(found) - len(worth)
 
 
 def _cleared(
     messages: Sequence[Message],
-    old: Sequence[Exchange],
-    already_cleared: Collection[str],
+    old: Sequence[_Old],
+    already_cleared: AbstractSet[str],
     kept_results: int,
     min_saved_tokens: int,
 ) -> MicroCompaction | None:
-    new = [one for one in old if one.ident not in already_cleared]
+    new = [one for one in old if one.exchange.ident not in already_cleared]
     if not new:
         return None
-    rewritten = _rewritten(messages, old)
-    first = min(one.result_at[0] for one in old)
-    lighter = without_thinking(rewritten, first)
-    thinking = tokens.estimate_messages(rewritten[first:]) - tokens.estimate_messages(lighter[first:])
-    saved = sum(saving(one.result) for one in new) + thinking
+    rewritten = _rewritten(messages, [one.exchange for one in old])
+    first = min(one.exchange.result_at[0] for one in old)
+    lighter, thoughts = parted_from_thinking(rewritten, first)
+    saved = sum(one.saving for one in new) + sum(map(tokens.estimate_block, thoughts))
     if saved < min_saved_tokens:
         return None
-    ids = tuple(one.ident for one in new)
-    return MicroCompaction(messages=lighter, cleared_ids=ids, saved_tokens=saved, kept_results=kept_results)
+    return MicroCompaction(
+        messages=lighter,
+        cleared_ids=tuple(one.exchange.ident for one in new),
+        saved_tokens=saved,
+        kept_results=kept_results,
+    )
 
 
 def _rewritten(messages: Sequence[Message], old: Sequence[Exchange]) -> list[Message]:

@@ -224,3 +224,10 @@ def test_the_estimate_agrees_with_the_rewritten_messages() -> None:
     found = cleared(messages)
     assert found is not None
     assert tokens.estimate_messages(messages) - tokens.estimate_messages(found.messages) == found.saved_tokens
+
+
+def test_a_long_mixed_result_is_estimated_from_a_sample() -> None:
+    """A third of the characters are digits at three quarters of a token, so the whole is 30,000 × 5/12 tokens."""
+    told = {"type": "tool_result", "tool_use_id": "t", "content": "ab1" * 10_000}
+    assert microcompact.saving(told) == pytest.approx(12_500, rel=0.02)
+    assert microcompact.saving({"type": "tool_result", "content": "ab1" * 40}) == 50 + 20 - CLEARED_TOKENS
