@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -93,9 +92,3 @@ class Skipped:
 
 
 Outcome = CompactionResult | Skipped
-
-
-def replaced(messages: Sequence[Message], kept: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages that a summary stands for: all but the kept ones (compared by identity)."""
-    staying = {id(message) for message in kept}
-    return tuple(message for message in messages if id(message) not in staying)

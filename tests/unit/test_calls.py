@@ -12,7 +12,7 @@ from compaction.core.prompts import Prompts
 from compaction.core.results import SessionFacts
 from compaction.core.shared_prefix import PrefixNotShareable
 from compaction.core.tool_table import tool_table
-from compaction.errors import NoSummary, Overloaded, PromptTooLong, SummaryTruncated
+from compaction.errors import ApiError, NoSummary, Overloaded, PromptTooLong, SummaryTruncated
 from compaction.ports import PaidSummary, Progress, RequestKind, SummaryReply, SummaryRequest
 from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedSummarizer, flat_price, summary_reply, talk
 
@@ -99,6 +99,27 @@ async def test_a_request_that_cannot_fit_is_counted_and_cut_before_it_is_sent() 
     assert len(run.summarizer.requests) == 1
     assert (paid.ptl_attempts, run.recorder.calls) == (0, 1)
     assert paid.dropped_rounds > 0
+
+
+async def test_old_tool_results_are_cleared_before_whole_rounds_go() -> None:
+    """Ten results of 1,000 tokens, counted a third too long: what is cleared stands in no summary."""
+    messages = [Message(role="user", content="Read all of it.", seq=1)]
+    for number in range(1, 11):
+        call = {"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {"file_path": "a"}}
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "word " * 800}
+        messages.append(Message(role="assistant", content=[call], api_message_id=f"m{number}", seq=2 * number))
+        messages.append(Message(role="user", content=[result], seq=2 * number + 1))
+    run = Run(history=tuple(messages))
+    run.summarizer.counted_tokens = 15_000
+    paid = await run(plan(estimated_tokens=14_000, window_tokens=30_000))
+    assert len(run.summarizer.requests[0].messages) == 21
+    assert (paid.dropped_rounds, paid.dropped_tokens > 3_000) == (0, True)
+
+
+async def test_a_model_that_writes_less_than_we_ask_for_is_asked_for_less() -> None:
+    run = Run(ApiError(output_limit_tokens=8_192), summary_reply())
+    await run(plan())
+    assert [request.max_output_tokens for request in run.summarizer.requests] == [20_000, 8_192]
 
 
 async def test_a_count_that_fits_changes_nothing() -> None:

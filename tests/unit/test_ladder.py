@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from compaction.auto import Switches, run
+from compaction.core import session_memory, tokens
 from compaction.core.jobs import Scope, Trigger
 from compaction.core.messages import Message
 from compaction.core.results import CompactionResult, Order, Outcome, SessionFacts, Skipped
@@ -101,7 +102,16 @@ async def test_results_that_an_edit_cleared_before_are_not_cleared_again() -> No
     world = World(reading(24, minutes_ago=1))
     first = await world.result()
     again = World(reading(24, minutes_ago=1))
-    assert (await again.result(cleared_ids=frozenset(first.cleared_ids))).strategy == "fresh"
+    result = await again.result(cleared_ids=frozenset(first.cleared_ids))
+    assert (result.strategy, again.calls) == ("shared_prefix", 1)
+
+
+async def test_an_edit_that_does_not_bring_the_session_under_its_threshold_is_not_returned() -> None:
+    warm = (NOW - timedelta(minutes=1)).isoformat()
+    last = Message(role="assistant", content="so " * 50_000, created_at=warm, api_message_id="msg_last", seq=99)
+    world = World((*reading(24, minutes_ago=1), last, Message(role="user", content="Go on.", seq=100)))
+    assert (await world.result()).context_management is None
+    assert "tengu_cached_microcompact" not in world.recorder.names()
 
 
 async def test_a_step_that_does_not_bring_the_session_under_its_threshold_is_no_end() -> None:
@@ -130,6 +140,18 @@ async def test_a_memory_that_leaves_the_session_over_its_threshold_falls_through
     world = World(talk(60, characters=2_000))
     result = await world.result(state=SessionState(memory=(MEMORY,)), thresholds=thresholds(12_000, 4_000))
     assert result.strategy == "fresh"
+
+
+async def test_a_memory_as_long_as_what_it_replaces_leaves_the_work_to_a_model() -> None:
+    """Without its wrapping the memory is a little smaller than the replaced part, with it larger."""
+    messages = talk(16, characters=4_000)
+    replaced = session_memory.compact(messages, MEMORY.text)
+    assert replaced is not None
+    words = (tokens.estimate_messages(replaced.replaced) - 2) * 4 // 5  # prose: four characters a token
+    note = Note("session", "word " * words)
+    world = World(messages, "manual")
+    assert (await world.result(state=SessionState(memory=(note,)))).strategy == "fresh"
+    assert world.calls == 1
 
 
 async def test_system_prompt_and_tools_over_the_threshold_cost_no_call() -> None:
@@ -221,6 +243,21 @@ async def test_from_summarises_the_recent_part_and_says_that_the_rest_is_older()
     result = await world.result()
     assert [message.uuid for message in result.kept] == [f"m-{place}" for place in range(1, 17)]
     assert len(world.summarizer.requests[0].messages) == 8
+
+
+async def test_a_scope_whose_messages_must_all_stay_gains_nothing() -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Ask", "input": {}}
+    last = Message(role="assistant", content=[call], uuid="open", api_message_id="msg_open", seq=99)
+    world = World((*talk(12), last), "manual", scope=Scope("from", "open"))
+    with pytest.raises(NotEffective, match="must stay"):
+        await world.run()
+
+
+async def test_an_attachment_that_cannot_be_built_is_told_and_left_out() -> None:
+    broken = SessionState(skills=(None,))  # type: ignore[arg-type]  # a fault of ours, as a builder would meet it
+    world = World(talk(40), "manual")
+    assert (await world.result(state=broken)).attachments == ()
+    assert dict(world.recorder.events)["attachments_failed"] == {"kinds": ["skills"]}
 
 
 async def test_a_scope_that_names_no_message_is_told_by_its_own_event() -> None:

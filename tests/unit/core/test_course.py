@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.core.course import Course, after_bad_reply, after_refusal
-from compaction.errors import NoSummary, PromptTooLong, Refusal, SummaryTruncated
+from compaction.core.course import Course, after_bad_reply, after_output_limit, after_refusal
+from compaction.errors import ApiError, NoSummary, PromptTooLong, Refusal, RequestTooLarge, SummaryTruncated
 
 FIRST = Course(kind="shared_prefix", model="claude-opus-5-5", max_output_tokens=20_000)
 
@@ -39,6 +39,24 @@ def test_less_output_is_asked_for_where_the_input_alone_fits() -> None:
 def test_a_count_taken_beforehand_is_a_cut_but_no_retry() -> None:
     course = Course(kind="fresh", model="m", max_output_tokens=20_000, counted_tokens=900_000)
     assert (course.cuts, course.ptl_attempts) == (True, 0)
+
+
+def test_a_smaller_output_limit_of_the_model_is_taken() -> None:
+    assert after_output_limit(FIRST, ApiError(output_limit_tokens=8_192)).max_output_tokens == 8_192
+
+
+@pytest.mark.parametrize("limit", [None, 0, 20_000, 64_000])
+def test_any_other_refusal_of_the_api_is_final(limit: int | None) -> None:
+    with pytest.raises(ApiError):
+        after_output_limit(FIRST, ApiError(output_limit_tokens=limit))
+
+
+def test_bytes_that_three_cuts_could_not_save_are_a_request_too_large() -> None:
+    course = FIRST
+    for _ in range(3):
+        course = after_refusal(course, PromptTooLong(unit="bytes", gap=9, actual=99, limit=90))
+    with pytest.raises(RequestTooLarge):
+        after_refusal(course, PromptTooLong(unit="bytes"))
 
 
 @pytest.mark.parametrize("problem", [NoSummary(), SummaryTruncated()])

@@ -1,0 +1,71 @@
+"""A job's states and how long a failed one waits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.core import jobs
+from compaction.core.jobs import GiveUp, Retry, Status, after_failure, backoff_seconds, may_follow
+
+ALLOWED = {  # docs/state_machine.md
+    ("queued", "running"),
+    ("queued", "cancelled"),
+    ("running", "succeeded"),
+    ("running", "failed"),
+    ("running", "cancelled"),
+    ("running", "retrying"),
+    ("retrying", "running"),
+    ("retrying", "cancelled"),
+    ("retrying", "failed"),
+}
+
+
+@pytest.mark.parametrize("before", jobs.STATUSES)
+@pytest.mark.parametrize("after", jobs.STATUSES)
+def test_only_the_drawn_transitions_are_allowed(before: Status, after: Status) -> None:
+    assert may_follow(before, after) is ((before, after) in ALLOWED)
+
+
+def test_the_states_are_waiting_active_or_terminal() -> None:
+    assert {*jobs.WAITING, *jobs.ACTIVE, *jobs.TERMINAL} == set(jobs.STATUSES)
+    assert {*jobs.LIVE} == {*jobs.WAITING, *jobs.ACTIVE}
+
+
+@pytest.mark.parametrize(("attempt", "seconds"), [(1, 2.0), (2, 4.0), (3, 8.0), (4, 16.0), (9, 512.0), (10, 600.0)])
+def test_the_wait_doubles_up_to_ten_minutes(attempt: int, seconds: float) -> None:
+    """Base 2 s; jitter 0.5 is none."""
+    assert backoff_seconds(attempt, 0.5) == seconds
+
+
+def test_jitter_is_a_fifth_either_way() -> None:
+    assert backoff_seconds(1, 0.0) == pytest.approx(1.6)
+    assert backoff_seconds(1, 1.0) == pytest.approx(2.4)
+
+
+def test_retry_after_is_a_minimum_and_honoured_up_to_an_hour() -> None:
+    assert backoff_seconds(1, 0.5, 30.0) == 30.0
+    assert backoff_seconds(1, 0.5, 1.0) == 2.0
+    assert backoff_seconds(1, 0.5, 7_200.0) == 3_600.0
+    assert backoff_seconds(1, 0.5, -5.0) == 2.0
+
+
+@given(st.integers(-3, 10_000), st.floats(0, 1, exclude_max=True))
+def test_no_attempt_waits_longer_than_the_cap_and_its_jitter(attempt: int, jitter: float) -> None:
+    assert 0 < backoff_seconds(attempt, jitter) <= 600 * 1.2
+
+
+def failed(*, retryable: bool = True, attempt: int = 1, age_seconds: float = 0.0) -> Retry | GiveUp:
+    """The decision on a job that may be tried five times."""
+    return after_failure(retryable=retryable, attempt=attempt, max_attempts=5, age_seconds=age_seconds, jitter=0.5)
+
+
+def test_passing_trouble_is_tried_again() -> None:
+    assert failed() == Retry(2.0)
+
+
+def test_final_trouble_the_fifth_attempt_and_the_deadline_end_it() -> None:
+    assert failed(retryable=False) == GiveUp()
+    assert failed(attempt=5) == GiveUp()
+    assert failed(age_seconds=24 * 3600 - 1) == GiveUp()
