@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from compaction.core import attachments, kept, summary, tokens
+from compaction.core import attachments, chronology, kept, rebuilt, summary, tokens
 from compaction.core.attachments import Built
 from compaction.core.boundary import Boundary
 from compaction.core.context_edits import CacheEdit
@@ -61,16 +61,16 @@ def assemble(task: Task, view: Survey, made: Made, built: Built, start: SessionS
     stay = view.kept.messages
     fixed = view.overhead_tokens + tokens.estimate_messages((message, *stay, *start.messages))
     room = min(task.thresholds.auto_compact - 1 - fixed, view.replaced_tokens - 1 - tokens.estimate_message(message))
-    rebuilt = _named(task, "attachment", attachments.within(built.messages, max(0, room)))
-    after = fixed + tokens.estimate_messages(rebuilt)
+    restored = _named(task, "attachment", attachments.within(built.messages, max(0, room)))
+    after = fixed + tokens.estimate_messages(restored)
     return CompactionResult(
         job_id=task.order.job_id,
         strategy=made.strategy,
         boundary=replace(boundary, preserved=kept.preserved(stay, message.uuid)),
         summary=(message,),
         kept=stay,
-        attachments=rebuilt,
-        hook_messages=_named(task, "hook", start.messages),
+        attachments=restored,
+        hook_messages=_named(task, "hook", tuple(map(rebuilt.hook_message, start.messages))),
         pre_tokens=view.pre_tokens,
         post_tokens=after,
         usage=made.usage,
@@ -144,6 +144,7 @@ def _summary_message(task: Task, view: Survey, made: Made, boundary: Boundary) -
         uuid=_uuid(task, "summary"),
         parent_uuid=boundary.uuid,
         is_compact_summary=True,
+        metadata=chronology.summary_metadata(stay.earlier),
     )
 
 

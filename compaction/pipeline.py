@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from compaction import calls, events
 from compaction.assembly import Made, assemble, made_of
-from compaction.core import attachments, constraints, partial, prompts, sharing, tokens
+from compaction.core import attachments, constraints, partial, pinned, prompts, sharing, tokens
 from compaction.core.messages import Message
 from compaction.core.results import CompactionResult
 from compaction.core.session_memory import MemoryCompaction
@@ -33,7 +33,7 @@ async def compact_conversation(task: Task, ports: Ports) -> CompactionResult:
     asked = await _asked(task, ports, view)
     paid = task.paid or await _summary(task, ports, view, _instructions(task, asked.answer))
     replaced = _replaced(task, await ports.history.load())
-    made = made_of(paid, constraints.pinned(view.pinned, paid.text, replaced))
+    made = made_of(paid, pinned.within(constraints.pinned(view.pinned, paid.text, replaced)))
     del replaced  # hooks may take a while
     return await _finished(task, ports, view, made, asked)
 

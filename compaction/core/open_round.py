@@ -35,8 +35,9 @@ def sendable(messages: Sequence[Message]) -> tuple[Message, ...]:
 
     For lists that are sent: the results of the open calls can then be appended right behind them.
     """
-    waiting = {id(message) for message in open_round(messages)}
-    moved = [message for message in messages if id(message) in waiting and is_rebuilt(message)]
+    rebuilt = [message for message in messages if is_rebuilt(message)]
+    waiting = {id(message) for message in open_round(messages)} if rebuilt else set()
+    moved = [message for message in rebuilt if id(message) in waiting]
     if not moved:
         return tuple(messages)
     rest = [message for message in messages if id(message) not in {id(one) for one in moved}]

@@ -6,6 +6,8 @@ list of files beside the new one would grow with every compaction.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compaction.core.messages import Message
 
 ATTACHMENT_KIND = "compact_attachment"
@@ -15,4 +17,10 @@ _KINDS = frozenset({ATTACHMENT_KIND, HOOK_KIND})
 
 def is_rebuilt(message: Message) -> bool:
     """Whether the next compaction makes this message anew."""
-    return message.metadata is not None and message.metadata.get("kind") in _KINDS
+    kind = (message.metadata or {}).get("kind")
+    return isinstance(kind, str) and kind in _KINDS
+
+
+def hook_message(message: Message) -> Message:
+    """A SessionStart hook's message, marked as made anew by each compaction."""
+    return replace(message, metadata={**(message.metadata or {}), "kind": HOOK_KIND})

@@ -243,6 +243,10 @@ async def test_from_summarises_the_recent_part_and_says_that_the_rest_is_older()
     result = await world.result()
     assert [message.uuid for message in result.kept] == [f"m-{place}" for place in range(1, 17)]
     assert len(world.summarizer.requests[0].messages) == 8
+    again = World((*result.messages, *talk(2)), "manual")
+    await again.result()
+    told = [message.uuid for message in again.summarizer.requests[0].messages]
+    assert told[:17] == [*(f"m-{place}" for place in range(1, 17)), result.summary[0].uuid]  # as it happened
 
 
 async def test_a_scope_whose_messages_must_all_stay_gains_nothing() -> None:

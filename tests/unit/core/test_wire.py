@@ -56,6 +56,16 @@ def test_open_calls_of_the_last_round_stay_open_unless_closed() -> None:
     assert wire.api_messages(history, close_open=True)[-1]["role"] == "user"
 
 
+def test_attachments_stand_before_an_open_round_so_that_its_results_can_follow_it() -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+    files = Message(role="user", content="Files.", is_meta=True, metadata={"kind": "compact_attachment"})
+    messages = [Message(role="user", content="Summary."), Message(role="assistant", content=[call]), files]
+    assert wire.api_messages(messages) == [
+        {"role": "user", "content": [{"type": "text", "text": "Summary."}, {"type": "text", "text": "Files."}]},
+        {"role": "assistant", "content": [call]},
+    ]
+
+
 def test_a_fresh_body_is_one_user_message_with_transcript_and_prompt() -> None:
     body = json.loads(wire.fresh_body(request(user("go"), assistant(thinking(), text("done")), user(image()))))
     transcript = body["messages"][0]["content"][0]
