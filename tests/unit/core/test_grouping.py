@@ -105,6 +105,15 @@ def test_an_answer_right_behind_open_calls_stays_in_their_round() -> None:
     ) == [[0, 1, 2], [3]]
 
 
+def test_one_result_message_closes_all_calls_of_its_id() -> None:
+    assert shape(
+        assistant(use("c"), use("c"), api_message_id="m1"),
+        user(result("c"), result("c")),
+        assistant("a late fragment", api_message_id="m1"),
+        assistant("next", api_message_id="m2"),
+    ) == [[0, 1, 2], [3]]
+
+
 def test_a_late_result_joins_the_round_of_its_call() -> None:
     assert shape(
         user("go"),
@@ -172,6 +181,7 @@ def test_counting_rounds_reads_no_further_than_it_must() -> None:
     assert has_rounds(endless(), 2)
     assert not has_rounds([user("a")], 2)
     assert has_rounds([], 0)
+    assert not has_rounds([], 1)
 
 
 @settings(max_examples=100, deadline=None)

@@ -198,7 +198,7 @@ def test_elements_are_the_bytes_as_they_stand(data: bytes, found: list[bytes]) -
 
 
 @pytest.mark.parametrize(
-    "data", [b"{}", b'["\\ud83d"] x', b"\xef\xbb\xbf[] x", b"[1 2]", b"[1", b"\xff", b'["\\ud83d" 1]']
+    "data", [b"{}", b'["\\ud83d"]x', b"\xef\xbb\xbf[] x", b"[1 2]", b"[1", b"\xff", b'["\\ud83d" 1]']
 )
 def test_elements_refuses_what_is_no_array(data: bytes) -> None:
     with pytest.raises(ValueError, match="JSON"):

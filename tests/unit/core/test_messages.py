@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,7 @@ def test_an_envelope_leaves_out_what_says_nothing() -> None:
     message = message_from({"role": "user", "content": "hi", "is_meta": False, "uuid": None, "unknown": 1})
     assert envelope(message) == {"role": "user", "content": "hi"}
     assert message.blocks() == [{"type": "text", "text": "hi"}]
+    assert envelope(Message(role="user", content="hi")) == {"role": "user", "content": "hi"}
 
 
 @pytest.mark.parametrize(
@@ -124,3 +126,17 @@ def test_a_boundary_is_a_system_message_of_its_kind() -> None:
     assert not Message(role="system", content="", metadata={"kind": "note"}).is_boundary
     assert not Message(role="system", content="").is_boundary
     assert not Message(role="user", content="", metadata={"kind": "compact_boundary"}).is_boundary
+
+
+def test_a_message_is_estimated_once_and_a_changed_copy_anew() -> None:
+    asked: list[Message] = []
+
+    def estimate(message: Message) -> int:
+        asked.append(message)
+        return len(message.content)
+
+    message = Message(role="user", content="four")
+    assert [message.estimated(estimate), message.estimated(estimate)] == [4, 4]
+    assert replace(message, content="fifteen").estimated(estimate) == 7
+    assert len(asked) == 2
+    assert message == Message(role="user", content="four")

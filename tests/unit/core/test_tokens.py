@@ -121,9 +121,10 @@ def test_cache_reads_are_part_of_the_prompt() -> None:
 
 def test_a_dummy_output_count_is_replaced_by_an_estimate() -> None:
     words = PROSE * 400  # 2,600 tokens and 4 around
-    history = [user("go"), assistant(words, usage=usage(1_000, output=3))]
+    history = [user("go"), assistant(words, usage=usage(1_000, output=8))]
     assert session_tokens(history).tokens == 1_000 + 2_604
     assert session_tokens([user("go"), assistant("ok", usage=usage(1_000, output=8))]).tokens == 1_008
+    assert session_tokens([user("go"), assistant(words, usage=usage(1_000, output=9))]).tokens == 1_009
 
 
 def test_a_sub_agents_usage_and_size_do_not_count() -> None:
