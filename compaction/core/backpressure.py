@@ -18,6 +18,9 @@ class Caps:
     everybody: int | None = None
 
 
+NO_CAPS = Caps()
+
+
 def retry_after_seconds(waiting: int, taken_per_second: float) -> float:
     """When there is room again for a few: at the pace at which workers take jobs."""
     if taken_per_second <= 0:

@@ -21,8 +21,11 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    exists,
     func,
     literal_column,
+    or_,
+    select,
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB, Insert
@@ -30,6 +33,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction import errors
+from compaction.core.backpressure import NO_CAPS, Caps
 from compaction.core.jobs import (
     MAX_ATTEMPTS,
     MAX_JOB_AGE_SECONDS,
@@ -40,7 +44,7 @@ from compaction.core.jobs import (
     Trigger,
 )
 from compaction.core.jsonbytes import Json
-from compaction.store import plain
+from compaction.store import depths, plain, turns
 from compaction.store.job_rows import JobRow, rows, status_is
 from compaction.store.tables import jobs
 
@@ -68,10 +72,14 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The job that stands for the request now; `created` is False when it joined the session's waiting job."""
+    """The job that stands for the request now; `created` is False when it joined the session's waiting job.
+
+    `ring` says that the caller, who announced it, is to ring for it.
+    """
 
     job: JobRow
     created: bool
+    ring: bool = False
 
 
 # What belongs to the request and comes from one of the two when they meet.
@@ -79,20 +87,30 @@ _REQUEST = ("trigger", "scope_kind", "scope_uuid", "instructions", "strategy", "
 _MARKS = ("metadata", "traceparent")
 
 
-def _insert() -> Insert:
+def _insert(*, capped: bool) -> Insert:
     start = func.coalesce(bindparam("b_not_before", type_=jobs.c.not_before.type), func.now())
     given = {name: bindparam(f"b_{name}", type_=jobs.c[name].type) for name in ("tenant_id", "session_id", *_REQUEST)}
     deadline = func.greatest(start, func.now()) + literal_column(f"interval '{MAX_JOB_AGE_SECONDS} seconds'")
-    return upsert(jobs).values(
-        **given,
-        metadata=cast(bindparam("b_metadata", type_=Text), JSONB),
-        traceparent=bindparam("b_traceparent", type_=Text),
-        priority=bindparam("b_priority", type_=jobs.c.priority.type),
-        not_before=start,
-        deadline_at=deadline,
-        max_attempts=literal_column(str(MAX_ATTEMPTS)),
-        dispatched_at=case((bindparam("b_announced", type_=Boolean) & (start <= func.now()), func.now())),
-    )
+    priority = bindparam("b_priority", type_=jobs.c.priority.type)
+    at_once = bindparam("b_announced", type_=Boolean) & (start <= func.now()) & turns.is_soon(priority)
+    values: dict[str, ColumnElement[Any]] = given | {
+        "metadata": cast(bindparam("b_metadata", type_=Text), JSONB),
+        "traceparent": bindparam("b_traceparent", type_=Text),
+        "priority": priority,
+        "not_before": start,
+        "deadline_at": deadline,
+        "max_attempts": literal_column(str(MAX_ATTEMPTS)),
+        "dispatched_at": case((at_once, func.now())),
+    }
+    if not capped:
+        return upsert(jobs).values(**values)
+    return upsert(jobs).from_select(list(values), select(*values.values()).where(or_(~depths.is_full(), _joins())))
+
+
+def _joins() -> ColumnElement[bool]:
+    """The session's waiting job is there already: joining it adds none."""
+    waiting = jobs.alias("waiting")
+    return exists().where(waiting.c.session_id == bindparam("b_session_id"), status_is(waiting, "queued"))
 
 
 def _meet(new: Insert) -> dict[str, ColumnElement[Any]]:
@@ -110,14 +128,15 @@ def _meet(new: Insert) -> dict[str, ColumnElement[Any]]:
     }
 
 
-def _enqueue(*, pulling: bool) -> Executable:
-    new = _insert()
+def _enqueue(*, pulling: bool, capped: bool) -> Executable:
+    new = _insert(capped=capped)
     joined = new.on_conflict_do_update(
         index_elements=["session_id"], index_where=status_is(jobs, "queued"), set_=_meet(new)
     )
     put = joined.returning(jobs).cte("put")
+    told = rows(put).add_columns(func.coalesce(put.c.dispatched_at == func.now(), literal_column("false")))
     if not pulling:
-        return rows(put)
+        return told
     pulled = (
         update(jobs)
         .where(
@@ -127,24 +146,33 @@ def _enqueue(*, pulling: bool) -> Executable:
         )
         .values(not_before=func.now(), dispatched_at=None)
     )
-    return rows(put).add_cte(pulled.cte("pulled"))
+    return told.add_cte(pulled.cte("pulled"))
 
 
-_ENQUEUE = {pulling: _enqueue(pulling=pulling) for pulling in (False, True)}
+_ENQUEUE = {
+    (pulling, capped): _enqueue(pulling=pulling, capped=capped) for pulling in (False, True) for capped in (False, True)
+}
 
 
-async def enqueue(conn: AsyncConnection, new: NewJob, *, announced: bool = False) -> Enqueued:
+async def enqueue(conn: AsyncConnection, new: NewJob, *, announced: bool = False, caps: Caps = NO_CAPS) -> Enqueued:
     """Makes the session's waiting job, or joins the one there is; atomic by itself.
 
     Joining: priority rises, the parameters of the higher-ranked trigger win (of equal ranks the newer's), the start
     moves to now (or to the newer's `not_before` where that is earlier). A manual or reactive request also ends the
     pause of the session's retrying job. `announced` says that the caller rings the doorbell itself right after the
-    commit, so that the reconciler rings only when that seems to be lost. Raises errors.InvalidRequest for text that
-    cannot be stored.
+    commit when `Enqueued.ring` says so: hardly anything waits ahead. Then the reconciler rings only when that seems to
+    be lost; otherwise it decides whose turn it is.
+
+    Raises errors.InvalidRequest for text that cannot be stored, and for a job that would be one more than `caps` allow
+    errors.TooManyRequests or errors.Unavailable; joining is never refused.
     """
-    put = await conn.execute(_ENQUEUE[new.trigger in PULLING], _values(new) | {"b_announced": announced})
-    job = JobRow(*put.one())
-    return Enqueued(job, created=job.coalesced == 0)
+    capped = caps != NO_CAPS
+    values = _values(new) | {"b_announced": announced} | (depths.cap_values(caps) if capped else {})
+    put = (await conn.execute(_ENQUEUE[new.trigger in PULLING, capped], values)).one_or_none()
+    if put is None:
+        raise await depths.refusal(conn, new.tenant_id, caps)
+    job = JobRow(*put[:-1])
+    return Enqueued(job, created=job.coalesced == 0, ring=put[-1])
 
 
 def _start(not_before: datetime | None) -> datetime | None:

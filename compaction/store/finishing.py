@@ -41,7 +41,7 @@ from compaction.store.notify import CHANNEL
 from compaction.store.results import NewResult
 from compaction.store.tables import attempts, job_events, jobs, results, sessions
 
-Outcome = Literal["succeeded", "skipped", "failed", "retrying", "released", "cancelled"]
+Outcome = Literal["succeeded", "skipped", "failed", "retrying", "snoozed", "released", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,16 @@ class Finish:
     """What becomes of a running job.
 
     `delay_seconds` and `counted` matter for retrying: when it may run again, and whether this attempt counts (a release
-    gives its number back). `outcome` (by default told from the rest) and `usage` go to the attempt's record, `events`
+    gives its number back). `refused_calls` are model calls that the provider turned away; they count for nothing.
+    `outcome` (by default told from the rest) and `usage` go to the attempt's record, `events`
     to the job's timeline; what jsonb cannot carry in them is mended.
     """
 
     status: Literal["succeeded", "failed", "retrying", "cancelled"]
     delay_seconds: float = 0.0
     counted: bool = True
+    snoozed: bool = False
+    refused_calls: int = 0
     was_compacted: bool | None = None
     reason: str | None = None
     error: Mapping[str, Json] | None = None
@@ -71,6 +74,7 @@ class Finish:
 _ID = bindparam("b_job_id", type_=jobs.c.id.type)
 _TOKEN = bindparam("b_token", type_=BigInteger)
 _STATUS = bindparam("b_status", type_=Text)
+_NONE: ColumnElement[Any] = literal_column("0")
 _RESULT_TEXTS = ("strategy", "model", "prefix_hash")
 _RESULT_JSON = ("usage", "dropped", "context_management", "hook_results")
 _RESULT_REST = ("pre_tokens", "post_tokens", "cost_usd", "ptl_attempts", "covers_through_seq", "degraded", "body")
@@ -100,6 +104,8 @@ def _done(held: CTE | None) -> CTE:
         .values(
             status=case((cancelled, literal_column("'cancelled'")), else_=_STATUS),
             attempt=jobs.c.attempt - bindparam("b_given_back", type_=Integer),
+            model_calls=func.greatest(jobs.c.model_calls - bindparam("b_refused_calls", type_=Integer), _NONE),
+            snoozes=jobs.c.snoozes + bindparam("b_snoozed", type_=Integer),
             not_before=case((again, later), else_=jobs.c.not_before),
             ended_at=case((again, None), else_=func.now()),
             lease_token=None,
@@ -207,6 +213,8 @@ def _values(job_id: str, token: int, decision: Finish) -> dict[str, Any]:
         "b_status": decision.status,
         "b_delay_seconds": decision.delay_seconds,
         "b_given_back": 0 if decision.counted else 1,
+        "b_refused_calls": decision.refused_calls,
+        "b_snoozed": int(decision.snoozed),
         "b_was_compacted": decision.was_compacted,
         "b_reason": decision.reason,
         "b_error": _optional_json(decision.error),
@@ -240,5 +248,5 @@ def _outcome(decision: Finish) -> Outcome:
     if decision.status == "succeeded":
         return "skipped" if decision.was_compacted is False else "succeeded"
     if decision.status == "retrying":
-        return "retrying" if decision.counted else "released"
+        return "snoozed" if decision.snoozed else "retrying" if decision.counted else "released"
     return decision.status

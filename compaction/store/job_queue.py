@@ -1,4 +1,4 @@
-"""The queue's way out: claim a job by its id, and find the waiting jobs to ring for."""
+"""The queue's way out: a worker claims a job by its id, and learns which job of the session comes after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Double,
-    Integer,
     Select,
     Text,
     bindparam,
@@ -25,13 +24,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from compaction.core.breaker import BreakerState
 from compaction.core.jobs import MAX_JOB_AGE_SECONDS
-from compaction.store import plain, session_rows
-from compaction.store.job_rows import READY, WAITING, JobRow, columns, status_is
+from compaction.core.pausing import Phase
+from compaction.store import plain, session_rows, turns
+from compaction.store.job_rows import READY, WAITING, JobRow, columns
 from compaction.store.session_rows import SessionRow
-from compaction.store.tables import attempts, breakers, jobs, lease_tokens, sessions, tenants
+from compaction.store.tables import attempts, breakers, jobs, lease_tokens, provider_pauses, sessions, tenants
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Claim:
     breaker: BreakerState
     claimed_at: datetime
     age_seconds: float
+    on_trial: bool = False  # the provider was paused until a moment ago: whether this job's call is answered decides
 
 
 _ID = bindparam("b_job_id", type_=jobs.c.id.type)
@@ -58,11 +60,10 @@ _JOB_COLUMNS = len(JobRow.__dataclass_fields__)
 _SESSION_COLUMNS = len(SessionRow.__dataclass_fields__)
 
 
-def _is_free() -> ColumnElement[bool]:
-    """No other job of the session is active. A retrying job is itself the active one; the index allows no second."""
-    other = jobs.alias("other")
-    active = exists().where(other.c.session_id == jobs.c.session_id, status_is(other, "running", "retrying"))
-    return or_(status_is(jobs, "retrying"), ~active)
+def _provider_is(phase: Phase) -> ColumnElement[bool]:
+    """Whether the claiming worker's provider is in that phase. A worker without one calls nobody."""
+    mine = provider_pauses.c.provider == bindparam("b_provider", type_=Text)
+    return exists().where(mine, provider_pauses.c.phase == literal_column(f"'{phase}'"))
 
 
 def _claim() -> Select[Any]:
@@ -77,7 +78,8 @@ def _claim() -> Select[Any]:
             jobs.c.not_before <= func.now(),
             jobs.c.cancel_requested_at.is_(None),
             or_(jobs.c.deadline_at.is_(None), jobs.c.deadline_at > func.now()),
-            _is_free(),
+            turns.is_free(),
+            ~_provider_is("paused"),
         )
         .values(
             status=literal_column("'running'"),
@@ -108,6 +110,7 @@ def _claim() -> Select[Any]:
             breakers.c.last_error_code,
             func.now(),
             left,
+            _provider_is("trial"),
         )
         .select_from(claimed)
         .join(sessions, sessions.c.id == claimed.c.session_id)
@@ -117,52 +120,39 @@ def _claim() -> Select[Any]:
     )
 
 
-def _due() -> Select[Any]:
-    silent = func.now() - bindparam("b_redispatch_seconds", type_=Double) * _SECOND
-    picked = (
-        select(jobs.c.id)
-        .where(
-            READY,
-            jobs.c.not_before <= func.now(),
-            jobs.c.cancel_requested_at.is_(None),
-            or_(jobs.c.dispatched_at.is_(None), jobs.c.dispatched_at < silent),
-            _is_free(),
-        )
-        .order_by(jobs.c.priority, jobs.c.not_before, jobs.c.id)
-        .limit(bindparam("b_limit", type_=Integer))
-        .with_for_update(skip_locked=True, key_share=True)
-        .cte("picked")
+def _next() -> ReturningUpdate[Any]:
+    following = (
+        jobs.c.session_id == bindparam("b_session_id", type_=jobs.c.session_id.type),
+        WAITING,
+        jobs.c.not_before <= func.now(),
     )
-    marked = (
+    return (
         update(jobs)
-        .where(jobs.c.id == picked.c.id)
+        .where(*following, turns.is_soon(jobs.c.priority))
         .values(dispatched_at=func.now())
-        .returning(jobs.c.id, jobs.c.priority, jobs.c.not_before)
-        .cte("marked")
+        .returning(jobs.c.id)
     )
-    return select(marked.c.id).order_by(marked.c.priority, marked.c.not_before, marked.c.id)
 
 
 _CLAIM = _claim()
-_DUE = _due()
-_NEXT = select(jobs.c.id).where(
-    jobs.c.session_id == bindparam("b_session_id", type_=jobs.c.session_id.type),
-    WAITING,
-    jobs.c.not_before <= func.now(),
-)
+_NEXT = _next()
 
 
-async def claim(conn: AsyncConnection, job_id: str, owner: str, lease_seconds: float) -> Claim | None:
+async def claim(
+    conn: AsyncConnection, job_id: str, owner: str, lease_seconds: float, *, provider: str | None = None
+) -> Claim | None:
     """Takes the job for `owner`; None when it is not ready: taken, ended, not due, or its session has an active job.
 
-    Atomic by itself. The snapshot (covers_through_seq) is fixed by the first claim and kept over all attempts. After
-    None because two claims met, a transaction around this call is void: claim alone, or on `Database.connect()`.
+    A worker whose `provider` is paused gets none. Atomic by itself. The snapshot (covers_through_seq) is fixed by the
+    first claim and kept over all attempts. After None because two claims met, a transaction around this call is void:
+    claim alone, or on `Database.connect()`.
     """
     known = plain.job_id(job_id)
     if known is None:
         return None
     try:
-        found = await conn.execute(_CLAIM, {"b_job_id": known, "b_owner": owner, "b_lease_seconds": lease_seconds})
+        values = {"b_job_id": known, "b_owner": owner, "b_lease_seconds": lease_seconds, "b_provider": provider}
+        found = await conn.execute(_CLAIM, values)
     except IntegrityError as error:
         if error.orig is not None and "uq_jobs_active" in str(error.orig):
             return None
@@ -172,7 +162,7 @@ async def claim(conn: AsyncConnection, job_id: str, owner: str, lease_seconds: f
         return None
     job = JobRow(*row[:_JOB_COLUMNS])
     session = SessionRow(*row[_JOB_COLUMNS : _JOB_COLUMNS + _SESSION_COLUMNS])
-    tenant, token, paid_summary, failures, opened_at, code, now, left = row[_JOB_COLUMNS + _SESSION_COLUMNS :]
+    tenant, token, paid_summary, failures, opened_at, code, now, left, on_trial = row[_JOB_COLUMNS + _SESSION_COLUMNS :]
     return Claim(
         job=job,
         token=token,
@@ -183,20 +173,14 @@ async def claim(conn: AsyncConnection, job_id: str, owner: str, lease_seconds: f
         breaker=BreakerState(failures or 0, opened_at, code),
         claimed_at=now,
         age_seconds=0.0 if left is None else MAX_JOB_AGE_SECONDS - left,
+        on_trial=on_trial,
     )
 
 
-async def due(conn: AsyncConnection, limit: int, redispatch_seconds: float) -> list[str]:
-    """Ids of jobs to ring for, most urgent first; marks them as rung.
-
-    Ready, not cancelled, no other active job in their session, and never rung or not heard of for `redispatch_seconds`.
-    Safe with two callers at once: rows that one looks at are skipped by the other.
-    """
-    found = await conn.execute(_DUE, {"b_limit": limit, "b_redispatch_seconds": redispatch_seconds})
-    return list(found.scalars())
-
-
 async def next_waiting(conn: AsyncConnection, session_id: int) -> str | None:
-    """The session's waiting job if it may start now. Ask after the commit that ended the active one, then ring."""
+    """The session's waiting job if it is to start at once: ring for it. Ask after the commit that ended the active one.
+
+    None also when others wait ahead of it: then its turn is the reconciler's to decide.
+    """
     found: str | None = (await conn.execute(_NEXT, {"b_session_id": session_id})).scalar_one_or_none()
     return found

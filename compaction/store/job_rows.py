@@ -53,6 +53,7 @@ class JobRow:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    snoozes: int = 0  # times that a rate limit sent it back
 
     @property
     def scope(self) -> Scope:

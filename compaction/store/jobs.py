@@ -1,9 +1,10 @@
 """Jobs: the one name for what other rooms do with them. Each chore has its own file."""
 
+from compaction.store.dispatching import due, forget_ring, look, mark
 from compaction.store.enqueuing import Enqueued, NewJob, enqueue
 from compaction.store.finishing import Finish, finish
 from compaction.store.job_ends import Reaped, cancel, reap_expired
-from compaction.store.job_queue import Claim, claim, due, next_waiting
+from compaction.store.job_queue import Claim, claim, next_waiting
 from compaction.store.job_reads import AttemptRow, JobEvent, events, get, list_attempts, list_jobs
 from compaction.store.job_rows import JobRow
 from compaction.store.leases import Beat, beat, cancel_requested, count_model_call, save_paid_summary, set_progress
@@ -27,9 +28,12 @@ __all__ = [
     "enqueue",
     "events",
     "finish",
+    "forget_ring",
     "get",
     "list_attempts",
     "list_jobs",
+    "look",
+    "mark",
     "next_waiting",
     "reap_expired",
     "save_paid_summary",

@@ -27,6 +27,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 LOCK_SPACE = 0x63707464  # "cptd": our advisory locks among those of others in the same database
 LEADER_LOCK = 1
 MIGRATION_LOCK = 2  # taken by migrations/env.py
+DEPTHS_LOCK = 3  # one count of the queue at a time (store/depths.py)
 
 _SPACE = cast(literal_column(str(LOCK_SPACE)), Integer)
 _LOCK = cast(literal_column(str(LEADER_LOCK)), Integer)

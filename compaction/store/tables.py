@@ -12,6 +12,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Double,
     ForeignKey,
     Identity,
     Index,
@@ -169,6 +170,7 @@ jobs = Table(
     _at("created_at", set_now=True),
     _at("started_at"),
     _at("ended_at"),
+    Column("snoozes", Integer, nullable=False, server_default=text("0")),  # times that a rate limit sent it back
     CheckConstraint("(status = 'running') = (lease_token IS NOT NULL)", name="lease"),
     CheckConstraint("(status IN ('succeeded','failed','cancelled')) = (ended_at IS NOT NULL)", name="ended"),
     CheckConstraint("status IN ('queued','running','retrying','succeeded','failed','cancelled')", name="status"),
@@ -177,6 +179,9 @@ jobs = Table(
     Index("uq_jobs_waiting", "session_id", unique=True, postgresql_where=_WAITING),
     Index("uq_jobs_active", "session_id", unique=True, postgresql_where=_ACTIVE),
     Index("ix_jobs_ready", "priority", "not_before", "id", postgresql_where=_READY),
+    Index("ix_jobs_fair", "tenant_id", "priority", "not_before", "id", postgresql_where=_READY),
+    Index("ix_jobs_waiting_id", "id", postgresql_where=_WAITING),  # what came since the queue was last counted
+    Index("ix_jobs_waiting_tenant_id_id", "tenant_id", "id", postgresql_where=_WAITING),  # of one tenant
     Index("ix_jobs_deadline", "deadline_at", postgresql_where=_READY),
     # Beats and the reaper find the few running rows here; the lease's end stays out of every index, so that a beat
     # is a heap-only update (fillfactor leaves room for it).
@@ -251,6 +256,21 @@ breakers = Table(
     Index("ix_breakers_open", "opened_at", postgresql_where=text("opened_at IS NOT NULL")),
 )
 
+hooks = Table(  # HTTP hooks; plugins are installed, not stored
+    "hooks",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True, server_default=text("uuidv7()")),  # grows with time
+    _tenant(),
+    Column("event", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("secret", LargeBinary, nullable=False),  # packed by store.bodies; it signs, so it cannot be a hash
+    Column("timeout_s", Double, nullable=False),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    _at("created_at", set_now=True),
+    CheckConstraint("event IN ('pre_compact','session_start')", name="event"),
+    Index("ix_hooks_tenant_id_id", "tenant_id", "id"),
+)
+
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
@@ -260,6 +280,7 @@ idempotency_keys = Table(
     Column("status", Integer),  # None while the first request is still at work
     Column("response", LargeBinary),
     _at("created_at", set_now=True),
+    Index("ix_idempotency_keys_created_at", "created_at"),
 )
 
 workers = Table(
@@ -272,7 +293,34 @@ workers = Table(
     Column("draining", Boolean, nullable=False, server_default=text("false")),
     _at("started_at", set_now=True),
     _at("beat_at", set_now=True),
+    Column("provider", Text),  # whose credential it uses (provider_pauses.provider); None: it calls nobody
     Index("ix_workers_beat_at", "beat_at"),
+)
+
+provider_pauses = Table(  # core.pausing draws the phases; a provider that never failed has no row
+    "provider_pauses",
+    metadata,
+    Column("provider", Text, primary_key=True),  # the summarizer's name and a fingerprint of its credential
+    Column("phase", Text, nullable=False),
+    Column("reason", Text),  # the error code that paused it; kept for people when it is open again
+    Column("trips", Integer, nullable=False, server_default=text("0")),  # pauses in a row without an answered call
+    Column("probes", Integer, nullable=False, server_default=text("0")),  # failed probes of this pause
+    _at("probe_at"),  # when the next probe is due
+    _at("paused_at"),
+    _at("changed_at", set_now=True),  # when the phase began
+    Column("trial_token", BigInteger),  # leases with a larger token belong to the trial
+    CheckConstraint("phase IN ('open','paused','trial')", name="phase"),
+)
+
+queue_depths = Table(  # how many jobs waited a moment ago: an enqueue adds what came since, and never counts them all
+    "queue_depths",
+    metadata,
+    Column("tenant_id", BigInteger, primary_key=True, autoincrement=False),  # 0: all tenants together
+    Column("waiting", BigInteger, nullable=False),
+    Column("through_id", UUID(as_uuid=False), nullable=False),  # jobs with a larger id came later
+    Column("taken_per_second", Double, nullable=False, server_default=text("0")),  # claims, lately
+    Column("last_token", BigInteger, nullable=False, server_default=text("0")),
+    _at("at", set_now=True),
 )
 
 session_state = Table(

@@ -25,6 +25,7 @@ class WorkerRow:
     started_at: datetime
     beat_at: datetime
     silent_seconds: float
+    provider: str | None = None
 
 
 _OWNER = bindparam("b_owner", type_=Text)
@@ -33,6 +34,7 @@ _FACTS = {
     "running": bindparam("b_running", type_=Integer),
     "loop_lag_seconds": bindparam("b_lag", type_=Double),
     "draining": bindparam("b_draining", type_=Boolean),
+    "provider": bindparam("b_provider", type_=Text),
 }
 _BEAT = (
     upsert(workers)
@@ -53,10 +55,11 @@ async def beat_worker(  # noqa: PLR0913, PLR0917 - what a worker says of itself
     running: int,
     lag: float,
     draining: bool,  # noqa: FBT001 - the contract
+    provider: str | None = None,
 ) -> None:
-    """Says that the process lives; `lag` in seconds."""
+    """Says that the process lives; `lag` in seconds. `provider` names whose credential it calls a model with."""
     values = {"b_slots": slots, "b_running": running, "b_lag": min(lag, 99_999.0), "b_draining": draining}
-    await conn.execute(_BEAT, values | {"b_owner": plain.text("owner", owner)})
+    await conn.execute(_BEAT, values | {"b_owner": plain.text("owner", owner), "b_provider": provider})
 
 
 async def forget(conn: AsyncConnection, owner: str) -> None:
@@ -73,6 +76,6 @@ async def list_workers(conn: AsyncConnection) -> list[WorkerRow]:
     """All processes that are known."""
     listed = await conn.execute(_LIST)
     return [
-        WorkerRow(owner, slots, running, float(lag), draining, started_at, beat_at, silent)
-        for owner, slots, running, lag, draining, started_at, beat_at, silent in listed
+        WorkerRow(owner, slots, running, float(lag), draining, started_at, beat_at, silent, provider)
+        for owner, slots, running, lag, draining, started_at, beat_at, provider, silent in listed
     ]

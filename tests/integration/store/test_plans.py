@@ -15,6 +15,7 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from compaction.store import (
     breakers,
+    dispatching,
     enqueuing,
     finishing,
     histories,
@@ -23,6 +24,7 @@ from compaction.store import (
     job_reads,
     leases,
     results,
+    retention,
     sessions,
     tenants,
 )
@@ -68,7 +70,9 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 async def planned(database: Database, statement: Executable, *, literal_binds: bool = False) -> list[dict[str, Any]]:
     """The nodes of the plan that Postgres keeps for a prepared statement, or of the one for these values."""
-    async with database.connect() as conn:
+    async with database.begin() as conn:
+        if statement is dispatching._CANDIDATES:
+            await conn.execute(dispatching._BY_INDEX)  # as `look` does
         driver = (await conn.get_raw_connection()).driver_connection
         assert isinstance(driver, psycopg.AsyncConnection)
         async with psycopg.AsyncCursor(driver) as cursor:  # text format: the simple protocol, which lets $1 stand
@@ -80,11 +84,19 @@ async def planned(database: Database, statement: Executable, *, literal_binds: b
 
 
 STATEMENTS = {
-    "enqueue": (enqueuing._ENQUEUE[False], set()),
-    "enqueue, pulling": (enqueuing._ENQUEUE[True], {"uq_jobs_active"}),
+    "enqueue": (enqueuing._ENQUEUE[False, False], set()),
+    "enqueue, pulling": (enqueuing._ENQUEUE[True, False], {"uq_jobs_active"}),
+    "enqueue, capped": (
+        enqueuing._ENQUEUE[False, True],
+        {"ix_jobs_waiting_tenant_id_id", "ix_jobs_waiting_id", "uq_jobs_waiting", "ix_jobs_ready"},
+    ),
     "claim": (job_queue._CLAIM, {"pk_jobs", "uq_jobs_active", "pk_sessions"}),
-    "due": (job_queue._DUE, {"ix_jobs_ready", "pk_jobs"}),
-    "next waiting": (job_queue._NEXT, {"uq_jobs_waiting"}),
+    "ready tenants": (dispatching._TENANTS, {"ix_jobs_fair"}),
+    "candidates": (dispatching._CANDIDATES, {"ix_jobs_fair", "uq_jobs_active"}),
+    "running": (dispatching._RUNNING, {"uq_jobs_lease_token"}),
+    "mark": (dispatching._MARK, {"pk_jobs"}),
+    "next waiting": (job_queue._NEXT, {"uq_jobs_waiting", "ix_jobs_ready"}),
+    "prune": (retention._PRUNE, {"pk_jobs", "pk_sessions"}),
     "beat": (leases._BEAT, {"uq_jobs_lease_token"}),
     "progress": (leases._PROGRESS, {"uq_jobs_lease_token"}),
     "count a call": (leases._COUNT, {"uq_jobs_lease_token"}),
@@ -154,7 +166,5 @@ async def test_a_beat_and_a_progress_touch_no_index(filled: Stage) -> None:
 
 
 async def test_the_query_planner_finds_due_jobs_without_sorting_all_of_them(filled: Stage) -> None:
-    plan = await planned(filled.database, job_queue._DUE)
-    picking = next(node for node in plan if node.get("Subplan Name") == "CTE picked")
-    kinds = [node["Node Type"] for node in nodes(picking)]
+    kinds = [node["Node Type"] for node in await planned(filled.database, dispatching._CANDIDATES)]
     assert "Sort" not in kinds
