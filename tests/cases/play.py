@@ -20,7 +20,7 @@ import psycopg
 from tests.cases.shared import Json
 from tests.integration.service import Service
 
-TIME_DIVIDER = 60
+TIME_DIVIDER = 30
 ENVIRON = {
     "COMPACTD_CALL_TIMEOUT_SECONDS": str(600 / TIME_DIVIDER),  # here and below: the product's default, divided
     "COMPACTD_IDLE_TIMEOUT_SECONDS": str(90 / TIME_DIVIDER),
