@@ -7,8 +7,8 @@ Content stays as it came (a string or a list of plain dicts): unknown block type
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from compaction.core import jsonbytes
@@ -90,6 +90,7 @@ class Message:
     partial: bool = False
     is_compact_summary: bool = False
     metadata: Mapping[str, Json] | None = None
+    _estimate: int | None = field(default=None, init=False, repr=False, compare=False)  # a memo, see `estimated`
 
     @property
     def is_boundary(self) -> bool:
@@ -104,6 +105,15 @@ class Message:
     def blocks(self) -> list[Block]:
         """The content as a list of blocks; a string becomes one text block. Do not change the blocks."""
         return [{"type": "text", "text": self.content}] if isinstance(self.content, str) else self.content
+
+    def estimated(self, estimate: Callable[[Message], int]) -> int:
+        """`estimate(self)`, worked out once: several rules ask for every message's size, and messages never change.
+
+        Always the same estimator: `core.tokens` has the one that there is.
+        """
+        if self._estimate is None:
+            object.__setattr__(self, "_estimate", estimate(self))
+        return cast("int", self._estimate)
 
 
 def decode_message(body: bytes, *, seq: int | None = None) -> Message:

@@ -75,9 +75,7 @@ def estimate_messages(messages: Sequence[Message]) -> int:
 
 def estimate_message(message: Message) -> int:
     """The estimated tokens of one message; images and documents by a fixed cost."""
-    if isinstance(message.content, str):
-        return TEXT_BLOCK_TOKENS + estimate_text(message.content)
-    return sum(map(estimate_block, message.content))
+    return message.estimated(_estimate)
 
 
 def estimate_block(block: Block) -> int:
@@ -116,6 +114,12 @@ def estimate_text(text: str) -> int:
 def estimate_bytes(messages: Sequence[Message]) -> int:
     """The bytes of the messages' content as JSON: what counts against limits of a request's body."""
     return sum(len(jsonbytes.encode(message.content)) for message in messages)
+
+
+def _estimate(message: Message) -> int:
+    if isinstance(message.content, str):
+        return TEXT_BLOCK_TOKENS + estimate_text(message.content)
+    return sum(map(estimate_block, message.content))
 
 
 def _mixed_quarters(text: str) -> int:

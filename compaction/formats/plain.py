@@ -12,7 +12,9 @@ from compaction.core.messages import Message, MessageProblem, message_from
 from compaction.formats.content import ContentFacts, content_facts
 from compaction.formats.envelopes import join
 
-_ENVELOPE = tuple(field.name for field in fields(Message) if field.name not in {"role", "content", "seq"})
+_ENVELOPE = tuple(
+    field.name for field in fields(Message) if field.init and field.name not in {"role", "content", "seq"}
+)
 
 
 class _Content(msgspec.Struct):
