@@ -9,13 +9,27 @@ from fastapi import FastAPI
 
 from api import errors, openapi
 from api.request_log import RequestLog
-from api.routes import api_keys, breakers, compactions, events, health, imports, messages, results, sessions, state
+from api.routes import (
+    api_keys,
+    breakers,
+    compactions,
+    context,
+    events,
+    health,
+    hooks,
+    imports,
+    messages,
+    results,
+    sessions,
+    state,
+)
 from api.services import Doorbell, opened
 from compaction import __version__
 from compaction.settings import Settings
 
 ROUTERS = (
     sessions.router,
+    context.router,
     imports.router,
     messages.router,
     state.router,
@@ -24,6 +38,7 @@ ROUTERS = (
     events.router,
     breakers.router,
     api_keys.router,
+    hooks.router,
     health.router,
 )
 

@@ -18,10 +18,10 @@ _bearer = HTTPBearer(auto_error=False, scheme_name="key", description="`Authoriz
 
 
 class Requires:
-    """A dependency: the caller's key is valid and has `scope`. Raises Unauthorized or Forbidden."""
+    """A dependency: the caller's key is valid and has one of `scopes`. Raises Unauthorized or Forbidden."""
 
-    def __init__(self, scope: str) -> None:
-        self.scope = scope
+    def __init__(self, *scopes: str) -> None:
+        self.scopes = scopes
 
     async def __call__(
         self, request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
@@ -36,8 +36,9 @@ class Requires:
         if principal is None:
             raise Unauthorized
         request.scope["state"]["key_id"] = principal.public_id
-        if self.scope not in principal.scopes:
-            raise Forbidden(f"The key lacks the scope {self.scope} for this call. Ask an admin for a key that has it.")
+        if principal.scopes.isdisjoint(self.scopes):
+            needed = " or ".join(self.scopes)
+            raise Forbidden(f"The key lacks the scope {needed} for this call. Ask an admin for a key that has it.")
         return principal
 
 
@@ -46,3 +47,4 @@ SessionWriter = Annotated[Principal, Depends(Requires("sessions:write"))]
 JobWriter = Annotated[Principal, Depends(Requires("jobs:write"))]
 Operator = Annotated[Principal, Depends(Requires("ops"))]
 Admin = Annotated[Principal, Depends(Requires("admin"))]
+HookKeeper = Annotated[Principal, Depends(Requires("admin", "ops"))]

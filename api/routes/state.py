@@ -24,7 +24,9 @@ MAX_STATE_BYTES = 8 * 2**20  # one file, plan or skill; more would not come back
 MAX_KEY_CHARS = 1024  # a long path
 NO_STATE = "There is no state of this kind and key."
 
-Kind = Literal["files", "plans", "plan_mode", "skills", "memory", "tools", "agents", "mcp_instructions", "claude_md"]
+Kind = Literal[
+    "files", "plans", "plan_mode", "skills", "memory", "tools", "agents", "mcp_instructions", "claude_md", "runtime"
+]
 Key = Annotated[str, Path(description="The entry's name within its kind; may hold slashes", max_length=MAX_KEY_CHARS)]
 
 _ADDRESS = "/v1/sessions/{session_id}/state/{kind}/{key:path}"
