@@ -31,13 +31,17 @@ _log = telemetry.logger("heart")
 
 @dataclass(slots=True)
 class Held:
-    """A job that this process runs: how to stop it, and why it was stopped."""
+    """A job that this process runs: how to stop it, and why it was stopped.
+
+    `is_settled`: the attempt is over and its verdict is being written; nothing may interrupt that.
+    """
 
     job_id: str
     token: int
     recorder: AttemptRecorder
     interrupt: Callable[[], object]
     reason: Reason | None = None
+    is_settled: bool = False
 
     def stop(self, reason: Reason) -> None:
         """Interrupts the attempt once; the first reason stays."""
@@ -99,25 +103,34 @@ class Heart:
 
     async def _beat_until_stopped(self) -> None:
         database = Database(self._database_url, pool_size=1)
+        watch = asyncio.create_task(self._watch())
         due = 0.0
         try:
             while not self._stopped.is_set():
                 if time.monotonic() >= due:
                     due = time.monotonic() + self._heartbeat_seconds
                     await self._guarded(self._beat(database))
-                    self._fence_if_silent()
                 else:
                     await self._guarded(self._pulse(database))
                 await asyncio.sleep(min(PULSE_SECONDS, self._heartbeat_seconds))
             await self._guarded(self._leave(database))
         finally:
+            watch.cancel()
             await database.close()
+
+    async def _watch(self) -> None:
+        """Fences on time even while a beat waits for a database that says nothing."""
+        while True:
+            self._fence_if_silent()
+            await asyncio.sleep(min(PULSE_SECONDS, self._heartbeat_seconds))
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         try:
             await work
         except CompactdError as error:
             _log.warning("heart.missed", owner=self.owner, code=error.code)
+        except Exception as error:  # noqa: BLE001 - a heart that stops loses every job of the process
+            _log.error("heart.fault", owner=self.owner, **telemetry.failure(error))
 
     async def _beat(self, database: Database) -> None:
         lag = self._lag_seconds()

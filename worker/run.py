@@ -10,7 +10,8 @@ import asyncio
 import random
 
 from compaction import auto, telemetry
-from compaction.errors import CompactdError, Internal, JobError, LeaseLost, ProviderTimeout
+from compaction.core import jobs
+from compaction.errors import CompactdError, Internal, JobError, LeaseLost, ProviderTimeout, Unavailable
 from compaction.store import jobs as job_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, Finish
@@ -50,8 +51,7 @@ class Runner:
         """Claims the job and brings it to its next state; returns at once when there is nothing to claim."""
         if self._heart.draining:
             return  # the row stays as it is; another worker's reconciler rings for it
-        async with self._database.connect() as conn:
-            claim = await job_rows.claim(conn, job_id, self._heart.owner, self._lease_seconds)
+        claim = await self._claim(job_id)
         if claim is None:
             _log.debug("job.not_claimed", job_id=job_id)  # a late or doubled ring: normal
             return
@@ -59,17 +59,31 @@ class Runner:
         held = self._hold(claim, recorder)
         try:
             finish = await self._attempt(claim, recorder, held)
+            held.is_settled = True  # from here on an interruption could only lose what is decided
             if finish is not None:
                 await self._commit(claim, finish)
         finally:
             self._heart.let_go(claim.token)
+
+    async def _claim(self, job_id: str) -> Claim | None:
+        try:
+            async with self._database.connect() as conn:
+                return await job_rows.claim(conn, job_id, self._heart.owner, self._lease_seconds)
+        except CompactdError as error:  # claimed or not, the reconciler finds out: it rings again, or the lease ends
+            _log.warning("job.claim_missed", job_id=job_id, code=error.code)
+            return None
 
     def _hold(self, claim: Claim, recorder: AttemptRecorder) -> Held:
         task = asyncio.current_task()
         loop = asyncio.get_running_loop()
         if task is None:  # pragma: no cover - run() is always a task
             raise RuntimeError("not on the loop")
-        held = Held(claim.job.id, claim.token, recorder, lambda: loop.call_soon_threadsafe(task.cancel))
+
+        def interrupt() -> None:
+            if not held.is_settled:
+                task.cancel()
+
+        held = Held(claim.job.id, claim.token, recorder, lambda: loop.call_soon_threadsafe(interrupt))
         self._heart.hold(held)
         return held
 
@@ -86,13 +100,8 @@ class Runner:
         except LeaseLost:
             _log.warning("job.lease_lost", job_id=job.id, token=claim.token)
             return None
-        except TimeoutError:
-            return self._failed(claim, ProviderTimeout(), recorder)
-        except JobError as error:
-            return self._failed(claim, error, recorder)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the attempt, not the worker
-            _log.error("job.fault", job_id=job.id, **telemetry.failure(error))
-            return self._failed(claim, Internal(), recorder)
+            return self._failed(claim, error, recorder)
 
     def _interrupted(self, held: Held, recorder: AttemptRecorder) -> Finish | None:
         task = asyncio.current_task()
@@ -104,9 +113,17 @@ class Runner:
             return None
         return verdict.cancelled(recorder.events) if held.reason == "cancel" else verdict.released(recorder.events)
 
-    def _failed(self, claim: Claim, error: JobError, recorder: AttemptRecorder) -> Finish:
+    def _failed(self, claim: Claim, error: Exception, recorder: AttemptRecorder) -> Finish:
+        job, events = claim.job, recorder.events
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
-        events = recorder.events
+        if isinstance(error, TimeoutError):  # of this attempt: the provider's own come as ProviderTimeout
+            error = ProviderTimeout()
+        if isinstance(error, Unavailable | OSError):  # Postgres is away, say: no fault of the job's, and it will pass
+            _log.warning("job.disturbed", job_id=job.id, problem=type(error).__name__)
+            return verdict.released(events, jobs.backoff_seconds(1, jitter, base_seconds=self._backoff_seconds))
+        if not isinstance(error, JobError):
+            _log.error("job.fault", job_id=job.id, **telemetry.failure(error))
+            error = Internal()
         return verdict.on_error(claim, error, events, jitter=jitter, backoff_seconds=self._backoff_seconds)
 
     async def _commit(self, claim: Claim, finish: Finish) -> None:

@@ -94,6 +94,8 @@ def on_error(
     )
 
 
-def released(events: Events) -> Finish:
-    """The worker stops: the job waits for another one and keeps its attempt."""
-    return Finish(status="retrying", outcome="released", delay_seconds=0.0, counted=False, events=tuple(events))
+def released(events: Events, delay_seconds: float = 0.0) -> Finish:
+    """The worker stops, or something around it broke: the job waits for another try and keeps its attempt."""
+    return Finish(
+        status="retrying", outcome="released", delay_seconds=delay_seconds, counted=False, events=tuple(events)
+    )

@@ -6,12 +6,14 @@ anything else errors.Internal with the SQLSTATE alone, because the driver's text
 
 from __future__ import annotations
 
+import asyncio
 import select
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
 from psycopg.rows import AsyncRowFactory
 from psycopg.types.array import ListBinaryDumper
 from sqlalchemy import URL, event, exc, make_url
@@ -25,10 +27,12 @@ from compaction.core import jsonbytes
 LOCK_TIMEOUT_SECONDS = 5.0  # no transaction of ours holds a lock for long: a longer wait means trouble elsewhere
 STATEMENT_TIMEOUT_SECONDS = 30.0  # the largest statement, a batch of 64 MiB, takes a few seconds on a slow disk
 IDLE_TIMEOUT_SECONDS = 30.0  # a transaction left open by a stuck process must not hold rows until someone looks
+ANSWER_SECONDS = 35.0  # a living server has ended the statement by then; behind a broken wire we would wait for ever
 CONNECT_TIMEOUT_SECONDS = 10  # a server that does not answer by then is away
 POOL_WAIT_SECONDS = 10.0  # connections are held for milliseconds: a longer queue is an outage
 RECYCLE_SECONDS = 1800  # half an hour: lets a fail-over or a changed DNS entry be noticed without a restart
 PREPARE_AFTER = 2  # executions until a connection prepares a statement: ours are few and always the same
+RV = TypeVar("RV")
 # SQLSTATEs that pass by themselves: connection trouble, deadlock, too many connections, timeouts, a server going down.
 # fmt: off
 _PASSING = frozenset({
@@ -46,11 +50,38 @@ class _BinaryCursor(psycopg.AsyncCursor[Any]):
         self.format = psycopg.pq.Format.BINARY
 
 
-class Database:
-    """A pool of connections for one event loop; `url` is postgresql+psycopg://user:password@host:port/name."""
+class _Connection(psycopg.AsyncConnection[Any]):
+    """Gives up a server that says nothing: its peer may be gone without a word, and only a clock can tell."""
 
-    def __init__(self, url: str, *, pool_size: int = 10, application_name: str = "compactd") -> None:
-        self._engine = _engine(url, pool_size, application_name)
+    answer_seconds = ANSWER_SECONDS
+
+    async def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:  # noqa: ASYNC109 - psycopg's
+        """Waits for an answer; with `timeout` (of a LISTEN) the caller takes care itself."""
+        if timeout is not None:
+            return await super().wait(gen, interval, timeout)
+        try:
+            async with asyncio.timeout(self.answer_seconds):
+                return await super().wait(gen, interval)
+        except TimeoutError:
+            self.pgconn.finish()
+            raise psycopg.OperationalError("the server does not answer") from None
+
+
+class Database:
+    """A pool of connections for one event loop; `url` is postgresql+psycopg://user:password@host:port/name.
+
+    No statement waits longer than `answer_seconds` for the server, and a few seconds more for its cancellation.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        application_name: str = "compactd",
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        self._engine = _engine(url, pool_size, application_name, answer_seconds)
         self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
@@ -117,7 +148,7 @@ def driver_url(url: str) -> URL:
     return address.set(drivername="postgresql+psycopg") if address.drivername in {"postgresql", "postgres"} else address
 
 
-def _engine(url: str, pool_size: int, application_name: str) -> AsyncEngine:
+def _engine(url: str, pool_size: int, application_name: str, answer_seconds: float) -> AsyncEngine:
     limits: dict[str, float] = {
         "lock_timeout": LOCK_TIMEOUT_SECONDS,
         "statement_timeout": STATEMENT_TIMEOUT_SECONDS,
@@ -134,6 +165,7 @@ def _engine(url: str, pool_size: int, application_name: str) -> AsyncEngine:
         use_native_hstore=False,
         json_deserializer=jsonbytes.decode,
         connect_args={
+            "async_creator_fn": _connecting(answer_seconds),
             "application_name": application_name,
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
             "cursor_factory": _BinaryCursor,
@@ -145,6 +177,15 @@ def _engine(url: str, pool_size: int, application_name: str) -> AsyncEngine:
     event.listen(engine.sync_engine, "connect", _on_connect)
     event.listen(engine.sync_engine, "checkout", _on_checkout)
     return engine
+
+
+def _connecting(answer_seconds: float) -> Callable[..., Awaitable[_Connection]]:
+    async def connect(*given: Any, **named: Any) -> _Connection:  # noqa: ANN401 - psycopg's own arguments
+        connection = await _Connection.connect(*given, **named)
+        connection.answer_seconds = answer_seconds
+        return connection
+
+    return connect
 
 
 def _on_connect(dbapi_connection: AsyncAdapt_dbapi_connection, record: ConnectionPoolEntry) -> None:
