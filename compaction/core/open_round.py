@@ -11,7 +11,10 @@ from compaction.core.rebuilt import is_rebuilt
 
 def open_round(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The last round of the conversation if calls in it are open, else nothing. What a summary covers waits no more."""
-    rounds = grouping.rounds(conversation(messages))
+    spoken = conversation(messages)
+    if _all_answered(spoken):
+        return ()  # the usual case, seen without making rounds
+    rounds = grouping.rounds(spoken)
     last = rounds[-1].messages if rounds else ()
     start = max((place for place, message in enumerate(last, 1) if message.is_compact_summary), default=0)
     return last[start:] if open_calls(last[start:]) else ()
@@ -28,6 +31,21 @@ def open_calls(messages: Sequence[Message]) -> frozenset[str]:
             elif block["type"] == "tool_result" and isinstance(block.get("tool_use_id"), str):
                 answered.add(block["tool_use_id"])
     return frozenset(asked - answered)
+
+
+def _all_answered(spoken: Sequence[Message]) -> bool:
+    """Whether every call has a user's result somewhere behind it; such a result is in the last round if its call is."""
+    asked: set[str] = set()
+    for message in spoken:
+        if isinstance(message.content, str):
+            continue
+        for block in message.content:
+            if message.role == "user":
+                if block["type"] == "tool_result" and isinstance(block.get("tool_use_id"), str):
+                    asked.discard(block["tool_use_id"])
+            elif block["type"] == "tool_use" and isinstance(block.get("id"), str):
+                asked.add(block["id"])
+    return not asked
 
 
 def sendable(messages: Sequence[Message]) -> tuple[Message, ...]:

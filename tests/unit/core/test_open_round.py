@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compaction.core.messages import Message
+from hypothesis import given, settings
+
+from compaction.core import grouping
+from compaction.core.messages import Message, conversation
 from compaction.core.open_round import open_calls, open_round, sendable
+from tests.unit.core import strategies
 
 USE: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
 TOLD: dict[str, Any] = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
@@ -42,6 +46,15 @@ def test_what_a_summary_covers_waits_no_more() -> None:
 def test_only_the_last_round_can_be_open() -> None:
     done = Message(role="assistant", content="Done.", api_message_id="m2")
     assert open_round([ASK, CALL, ASK, done]) == ()
+
+
+@settings(deadline=None)
+@given(strategies.histories())
+def test_the_short_way_out_sees_what_the_rounds_say(history: tuple[Message, ...]) -> None:
+    rounds = grouping.rounds(conversation(history))
+    last = rounds[-1].messages if rounds else ()
+    behind = last[max((place for place, one in enumerate(last, 1) if one.is_compact_summary), default=0) :]
+    assert open_round(history) == (behind if open_calls(behind) else ())
 
 
 def test_attachments_stand_before_an_open_round_in_what_is_sent() -> None:
