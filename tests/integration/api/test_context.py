@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx2
 import pytest
 
@@ -10,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_the_analysis_counts_by_kind_and_tool(client: httpx2.AsyncClient) -> None:
     """One call of Read and its result, twice the same file: the older result is wasted."""
-    messages = [{"role": "user", "content": "Look at the file."}]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Look at the file."}]
     for number in (1, 2):
         call = {"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {"file_path": "a.py"}}
         result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "value = 1\n" * 200}
