@@ -22,6 +22,7 @@ SkipReason = Literal[
 
 # Sessions that compaction itself runs (session memory, the summary) and the context agent's: no end to compacting them.
 RECURSIVE_SOURCES = frozenset({"session_memory", "compact", "marble_origami"})
+BYTES_PERCENT = 90  # of the provider's limit: the next turn, the system prompt and the tools need room too
 MIN_ROUNDS = 2  # DESIGN §8: with fewer there is nothing that a summary could stand for
 
 
@@ -83,4 +84,4 @@ def _automatic_reason(guards: Guards) -> SkipReason | None:
 
 
 def _over_bytes(guards: Guards) -> bool:
-    return guards.limit_bytes is not None and guards.size_bytes >= guards.limit_bytes
+    return guards.limit_bytes is not None and guards.size_bytes * 100 >= guards.limit_bytes * BYTES_PERCENT

@@ -88,11 +88,12 @@ def test_force_lifts_no_other_guard() -> None:
 
 @pytest.mark.parametrize(
     ("size_bytes", "limit_bytes", "reason"),
-    [(32, 32, None), (33, 32, None), (31, 32, "below_threshold"), (10**9, None, "below_threshold")],
+    [(90, 100, None), (101, 100, None), (89, 100, "below_threshold"), (10**9, None, "below_threshold")],
 )
-def test_a_session_at_the_byte_limit_is_compacted_however_few_tokens_it_has(
+def test_a_session_near_the_byte_limit_is_compacted_however_few_tokens_it_has(
     size_bytes: int, limit_bytes: int | None, reason: str | None
 ) -> None:
+    """Nine tenths of the limit: the request has more to it than its messages, and the next turn comes on top."""
     assert skip_reason(replace(FULL, tokens=1, size_bytes=size_bytes, limit_bytes=limit_bytes)) == reason
 
 
