@@ -4,7 +4,7 @@ How our words map to the judge's, where they differ:
 
 - `job_status`: our states `cancelled` and `failed` are `failed`. A skip is a finished job with a reason, so it is
   `succeeded`, as DESIGN §3 wants it, with one exception that the cases' README asks for: a job skipped because the
-  breaker is open is observed as failed with the code `circuit_open`.
+  breaker is open (`breaker-opens-001`) is observed as failed with the code `circuit_open`.
 - `post_messages` is `view=api`, what a producer sends on, also after a failure.
 - `history` is `view=full`.
 - `dropped` is the result's `dropped`; counts of zero say that nothing was.
