@@ -68,6 +68,7 @@ def test_a_longer_text_never_has_fewer_tokens(one: str, two: str) -> None:
         (user(result("t1", [text("word"), image(), "word"])), 20 + 5 + 1_600 + 1),
         (user(result("t1", None)), 20),
         (user(result("t1", {"a": 1})), 20 + 5),  # {"a":1}: one letter, six others: 19 quarters
+        (user(result("t1", [{"type": "tool_reference", "tool_name": "Read"}])), 20 + 19),  # 29 and 15: 74 quarters
         (user(image(data="A" * 1_000_000)), 1_600),
         (user({"type": "document", "source": {"type": "text", "data": "word"}}), 14),  # 16 and 13: 55 quarters
         (user({"type": "document", "source": {"type": "base64", "data": "A" * 9_999}}), 1_600),

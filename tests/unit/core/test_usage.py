@@ -89,6 +89,12 @@ def test_all_fragments_of_an_answer_are_the_answer_and_results_between_them_are_
     ) == (500, [3, 4, 6], [5, 7])
 
 
+def test_a_history_may_begin_with_fragments() -> None:
+    assert anchored(assistant("a", api_message_id="m1"), assistant("b", api_message_id="m1", usage=usage(500))) == (
+        500, [0, 1], [],
+    )  # fmt: skip
+
+
 def test_a_fragment_behind_the_last_usage_is_not_counted_by_it() -> None:
     assert anchored(
         user("go"), assistant("a", api_message_id="m1", usage=usage(500)), assistant("b", api_message_id="m1")
