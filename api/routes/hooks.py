@@ -44,7 +44,7 @@ _EXAMPLE = {
     },
 )
 async def create_hook(request: Request, caller: HookKeeper, key: IdempotencyKey) -> Response:
-    """Have an address asked at each of the tenant's compactions: before it, to add instructions or veto, or after it."""
+    """Have an address asked at each of the tenant's compactions: before it (it may veto), or after it."""
     held = services(request)
     body = await bodies.read(request, MAX_BODY_BYTES)
     wanted = await bodies.parse(body, HookRequest)
