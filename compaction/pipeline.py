@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from compaction import calls, events
 from compaction.assembly import Made, assemble, made_of
 from compaction.core import attachments, constraints, partial, pinned, prompts, sharing, tokens
+from compaction.core.attachments import Built
 from compaction.core.messages import Message
 from compaction.core.results import CompactionResult
 from compaction.core.session_memory import MemoryCompaction
@@ -20,6 +21,9 @@ from compaction.errors import HookRejected, NoSummary, NotEffective, ProviderErr
 from compaction.ports import HookContext, PaidSummary, PreCompactAnswer, RequestKind
 from compaction.task import Ports, Survey, Task, memory_survey, survey, text_of
 
+HELD_CHARACTERS = (
+    300_000  # a third of the megabyte that a job may take while its call runs; beyond, history is read again
+)
 SUMMARY_TOKENS = 20_000  # DESIGN §3: the summary's output cap; p99.99 of real summaries is 17,387
 
 _PROMPTS: dict[str, prompts.Kind] = {"full": "base", "up_to": "up_to", "from": "from"}
@@ -31,11 +35,13 @@ async def compact_conversation(task: Task, ports: Ports) -> CompactionResult:
     if not view.replaced_tokens:
         raise NotEffective("Nothing would be left out: all messages in the scope must stay word for word.")
     asked = await _asked(task, ports, view)
+    rest = await _rest(task, ports, view)
+    held = rest if rest.characters <= HELD_CHARACTERS else None
+    del rest
     paid = task.paid or await _summary(task, ports, view, _instructions(task, asked.answer))
-    replaced = _replaced(task, await ports.history.load())
-    made = made_of(paid, pinned.within(constraints.pinned(view.pinned, paid.text, replaced)))
-    del replaced  # hooks may take a while
-    return await _finished(task, ports, view, made, asked)
+    rest = held or await _rest(task, ports, view)
+    made = made_of(paid, pinned.within(constraints.pinned(view.pinned, paid.text, rest.said)))
+    return await _finished(task, ports, view, made, asked, rest.built)
 
 
 async def compact_with_memory(task: Task, ports: Ports, memory: MemoryCompaction) -> CompactionResult:
@@ -43,7 +49,8 @@ async def compact_with_memory(task: Task, ports: Ports, memory: MemoryCompaction
     view = memory_survey(survey(task, await ports.history.load()), memory)
     asked = await _asked(task, ports, view)
     made = Made(text=memory.summary, strategy="session_memory", pinned=view.pinned)
-    return await _finished(task, ports, view, made, asked)
+    built = (await _rest(task, ports, view)).built
+    return await _finished(task, ports, view, made, asked, built)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,27 @@ class _Asked:
 
     context: HookContext
     answer: PreCompactAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """All that the steps after the call need of the history: what the user wrote, and the attachments."""
+
+    said: tuple[str, ...]
+    built: Built
+
+    @property
+    def characters(self) -> int:
+        """How much of the history it holds."""
+        texts = (block["text"] for message in self.built.messages for block in message.blocks())
+        return sum(map(len, (*self.said, *texts)))
+
+
+async def _rest(task: Task, ports: Ports, view: Survey) -> _Rest:
+    messages = await ports.history.load()
+    state = attachments.with_transcript_files(task.state, messages, view.kept.messages, task.table)
+    said = constraints.user_texts(_replaced(task, messages))
+    return _Rest(said, attachments.build(state, view.kept.messages, task.table))
 
 
 async def _asked(task: Task, ports: Ports, view: Survey) -> _Asked:
@@ -136,14 +164,12 @@ def _replaced(task: Task, messages: Sequence[Message]) -> tuple[Message, ...]:
     return partial.split(messages, task.order.scope).replaced
 
 
-async def _finished(task: Task, ports: Ports, view: Survey, made: Made, asked: _Asked) -> CompactionResult:
-    """Attachments, SessionStart hooks, the result and its event. Raises NotEffective when nothing was gained."""
+async def _finished(  # noqa: PLR0913, PLR0917 - all that was made on the way
+    task: Task, ports: Ports, view: Survey, made: Made, asked: _Asked, built: Built
+) -> CompactionResult:
+    """SessionStart hooks, the result and its event. Raises NotEffective when nothing was gained."""
     ports.recorder.step("attachments", 85)
-    messages = await ports.history.load()
-    state = attachments.with_transcript_files(task.state, messages, view.kept.messages, task.table)
-    built = attachments.build(state, view.kept.messages, task.table)
-    del messages
-    ports.history.release()
+    ports.history.release()  # hooks may take a while
     start = await ports.hooks.session_start(asked.context)
     start = replace(start, notes=(*asked.answer.notes, *start.notes))
     ports.recorder.step("committing", 95)

@@ -21,13 +21,13 @@ _LINE = re.compile(
 _QUOTES = "\"'`“”„\u2018’«»「」『』*_"
 
 
-def pinned(previous: Sequence[str], summary_text: str, messages: Sequence[Message]) -> tuple[str, ...]:
+def pinned(previous: Sequence[str], summary_text: str, texts: Sequence[str]) -> tuple[str, ...]:
     """The list after a compaction: the previous ones that were not withdrawn, then the new ones, oldest first.
 
-    `messages` are those that the summary replaces; a new constraint must stand literally in one that the user wrote
-    (white space aside), and is kept as it stands there.
+    `texts` are what the user wrote in the messages that the summary replaces; a new constraint must stand literally in
+    one of them (white space aside), and is kept as it stands there.
     """
-    said = [_plain(text) for text in user_texts(messages)]
+    said = [_plain(text) for text in texts]
     kept = {_key(text): text for text in previous}
     for label, words in _labelled(summary_text):
         key = _key(words)

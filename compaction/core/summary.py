@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 
 from compaction.core import characters, jsonbytes, sections
 from compaction.core.messages import Message
@@ -244,7 +244,8 @@ def _is_placeholder(text: str) -> bool:
     """Whether beside headings and fillers (`[…]`, none, n/a) too little is said to go on with."""
     lines = (line.strip(" \t:\uff1a*_-") for line in sections.without_headings(text).splitlines())
     words = (line for line in lines if len(line) > MAX_FILLER_CHARS or not _FILLER.fullmatch(line))
-    return sum(character.isalnum() for line in words for character in line) < MIN_LETTERS
+    letters = (character for line in words for character in line if character.isalnum())
+    return sum(1 for _ in islice(letters, MIN_LETTERS)) < MIN_LETTERS
 
 
 def _is_tool_call(text: str) -> bool:

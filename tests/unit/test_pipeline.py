@@ -13,7 +13,7 @@ from compaction.core.messages import Message
 from compaction.core.results import CompactionResult, Order, SessionFacts
 from compaction.core.thresholds import thresholds
 from compaction.errors import AuthError, HookRejected, JobError, NoSummary, NotEffective, Overloaded
-from compaction.pipeline import compact_conversation
+from compaction.pipeline import HELD_CHARACTERS, compact_conversation
 from compaction.ports import HookNote, PreCompactAnswer, SessionStartAnswer, SummaryReply
 from compaction.task import Ports
 from tests.unit.fakes import (
@@ -44,13 +44,15 @@ class Run:
     settings: dict[str, object] = field(default_factory=dict)
     task_fields: dict[str, object] = field(default_factory=dict)
     summarizer: ScriptedSummarizer = field(default_factory=ScriptedSummarizer)
+    loads: int = 0
 
     async def __call__(self) -> CompactionResult:
         """The result."""
         self.summarizer.script = list(self.script)
         facts = SessionFacts(session_id="s1", tenant="t1", model="claude-haiku-4-5", settings=self.settings)
+        history = MemoryHistory(self.messages)
         ports = Ports(
-            history=MemoryHistory(self.messages),
+            history=history,
             summarizer=self.summarizer,
             extractive=self.extractive,
             recorder=self.recorder,
@@ -59,7 +61,10 @@ class Run:
             last_resort=self.last_resort,
         )
         task = a_task(self.messages, self.order, facts, **self.task_fields)
-        return await compact_conversation(task, ports)
+        try:
+            return await compact_conversation(task, ports)
+        finally:
+            self.loads = history.loads
 
 
 def open_call() -> tuple[Message, ...]:
@@ -221,3 +226,15 @@ async def test_the_event_tells_numbers_and_no_content() -> None:
 async def test_a_session_that_stays_over_its_threshold_is_told_so() -> None:
     run = Run(task_fields={"thresholds": thresholds(300, 0)})
     assert (await run()).under_threshold is False
+
+
+async def test_a_history_is_read_once_when_what_is_needed_after_the_call_is_little() -> None:
+    run = Run()
+    await run()
+    assert run.loads == 1
+
+
+async def test_a_history_is_read_again_when_too_much_of_it_would_be_held_during_the_call() -> None:
+    run = Run(messages=talk(4, characters=HELD_CHARACTERS // 3))
+    await run()
+    assert run.loads == 2

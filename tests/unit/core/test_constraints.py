@@ -21,7 +21,7 @@ USER = Message(role="user", content="Port it. Never touch\n  the public API! And
     ],
 )
 def test_a_constraint_is_found_however_the_line_is_written(line: str) -> None:
-    found = pinned((), f"6. All User Messages:\n{line}\n7. Pending Tasks:", [USER])
+    found = pinned((), f"6. All User Messages:\n{line}\n7. Pending Tasks:", user_texts([USER]))
     assert [text.casefold() for text in found] == ["never touch the public api!"]
 
 
@@ -37,7 +37,7 @@ def test_a_constraint_is_found_however_the_line_is_written(line: str) -> None:
 )
 def test_only_what_the_user_literally_wrote_is_pinned(line: str) -> None:
     messages = [USER, Message(role="user", content="x" * (MAX_CONSTRAINT_CHARS + 1))]
-    assert pinned((), line, messages) == ()
+    assert pinned((), line, user_texts(messages)) == ()
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,12 @@ def test_only_what_the_user_literally_wrote_is_pinned(line: str) -> None:
 )
 def test_nobody_but_the_user_can_pin(message: Message) -> None:
     assert user_texts([message]) in ((), (5,))
-    assert pinned((), "Constraint: Use spaces.", [message]) == ()
+    assert pinned((), "Constraint: Use spaces.", user_texts([message])) == ()
 
 
 def test_old_constraints_stay_in_front_and_are_not_doubled() -> None:
-    found = pinned(("Use tabs.", "Be brief."), "Constraint: use tabs.\nConstraint: Never touch the public API!", [USER])
+    text = "Constraint: use tabs.\nConstraint: Never touch the public API!"
+    found = pinned(("Use tabs.", "Be brief."), text, user_texts([USER]))
     assert found == ("Use tabs.", "Be brief.", "Never touch the public API!")
 
 
@@ -72,6 +73,6 @@ def test_a_withdrawn_constraint_goes() -> None:
 
 def test_the_newest_constraints_win_when_there_are_too_many() -> None:
     old = tuple(f"Rule {number}." for number in range(MAX_PINNED))
-    found = pinned(old, "Constraint: use tabs.", [USER])
+    found = pinned(old, "Constraint: use tabs.", user_texts([USER]))
     assert len(found) == MAX_PINNED
     assert (found[0], found[-1]) == ("Rule 1.", "use tabs.")
