@@ -10,11 +10,10 @@ from compaction.core import attachments, chronology, kept, rebuilt, summary, tok
 from compaction.core.attachments import Built
 from compaction.core.boundary import Boundary
 from compaction.core.context_edits import CacheEdit
-from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage, conversation
 from compaction.core.microcompact import MicroCompaction
 from compaction.core.results import CompactionResult, Dropped
-from compaction.ports import HookNote, PaidSummary, SessionStartAnswer
+from compaction.ports import PaidSummary, SessionStartAnswer
 from compaction.task import Survey, Task
 
 _IDS = uuid.UUID("5b1d2a52-3f0c-5c0e-9f7e-6c6f6d706163")  # namespace of the uuids we give to our own messages
@@ -81,7 +80,7 @@ def assemble(task: Task, view: Survey, made: Made, built: Built, start: SessionS
         covers_through_seq=task.covers_through_seq,
         prefix_hash=view.prefix_hash,
         degraded=made.degraded,
-        hook_results=tuple(map(_note, start.notes)),
+        hook_results=tuple(map(events.note, start.notes)),
         under_threshold=after < task.thresholds.auto_compact,
     )
 
@@ -159,7 +158,3 @@ def _named(task: Task, part: str, messages: tuple[Message, ...]) -> tuple[Messag
 def _uuid(task: Task, part: str) -> str:
     """The same for each attempt of a job, so that a repeated commit gives the same messages."""
     return str(uuid.uuid5(_IDS, f"{task.order.job_id}/{part}"))
-
-
-def _note(note: HookNote) -> dict[str, Json]:
-    return {"name": note.name, "event": note.event, "ok": note.ok, "seconds": note.seconds, "problem": note.problem}

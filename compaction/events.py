@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from compaction.core import cleanup
 from compaction.core.jsonbytes import Json
 from compaction.core.results import CompactionResult
 from compaction.errors import JobError
+from compaction.ports import HookNote
 from compaction.task import Survey, Task
 
 
@@ -28,6 +30,7 @@ def compacted(task: Task, view: Survey, result: CompactionResult) -> dict[str, J
         "dropped_tokens": result.dropped.tokens,
         "kept_messages": len(result.kept),
         "attachments": len(result.attachments),
+        "cleanup": cleanup.names(cleanup.steps_for(task.facts.query_source, result.strategy)),
         "under_threshold": result.under_threshold,
         "degraded": result.degraded,
         "saved_summary_reused": task.paid is not None,
@@ -42,6 +45,11 @@ def failed_name(task: Task) -> str:
 def failed(task: Task, error: JobError) -> dict[str, Json]:
     """The fields of tengu_compact_failed and tengu_partial_compact_failed."""
     return _asked(task) | {"code": error.code, "retryable": error.retryable, "scope": task.order.scope.kind}
+
+
+def note(one: HookNote) -> dict[str, Json]:
+    """A hook's outcome, as results and events show it."""
+    return {"name": one.name, "event": one.event, "ok": one.ok, "seconds": one.seconds, "problem": one.problem}
 
 
 def _asked(task: Task) -> dict[str, Json]:

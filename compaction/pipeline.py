@@ -85,6 +85,8 @@ async def _rest(task: Task, ports: Ports, view: Survey) -> _Rest:
 async def _asked(task: Task, ports: Ports, view: Survey) -> _Asked:
     context = _hook_context(task, view)
     answer = await ports.hooks.pre_compact(context)
+    if troubled := [events.note(one) for one in answer.notes if not one.ok]:
+        ports.recorder.event("hooks_failed", {"hooks": troubled})  # a veto leaves no result that could tell
     if answer.veto is not None:
         raise HookRejected(f"A PreCompact hook vetoed this compaction: {answer.veto}")
     return _Asked(context, answer)

@@ -17,12 +17,12 @@ def main() -> int:
     """Runs until SIGTERM or SIGINT; 0 after a clean drain, 2 on wrong settings."""
     try:
         settings = settings_from(os.environ)
+        telemetry.configure(settings.log_level, service="worker")
+        process = start_process(settings)
     except CompactdError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
-    telemetry.configure(settings.log_level, service="worker")
     app = make_app(settings.redis_url)
-    process = start_process(settings)
     register(app, process)
     app.set_current()
     try:

@@ -149,6 +149,20 @@ async def test_notes_of_hooks_stand_on_the_result() -> None:
     )
 
 
+async def test_hooks_that_failed_are_told_even_when_another_one_vetoes() -> None:
+    note = HookNote(name="slow", event="pre_compact", ok=False, seconds=5.0, problem="no answer in time")
+    run = Run(hooks=ScriptedHooks(before=PreCompactAnswer(veto="hold", notes=(note,))))
+    with pytest.raises(HookRejected):
+        await run()
+    assert dict(run.recorder.events)["hooks_failed"]["hooks"][0]["name"] == "slow"
+
+
+async def test_the_steps_of_the_clean_up_are_named() -> None:
+    run = Run()
+    await run()
+    assert "micro_compaction" in dict(run.recorder.events)["tengu_compact"]["cleanup"]
+
+
 async def test_a_summary_as_long_as_what_it_replaces_is_rejected() -> None:
     run = Run(messages=talk(2, characters=40))
     with pytest.raises(NotEffective):
