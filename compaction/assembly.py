@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+from compaction import events
 from compaction.core import attachments, chronology, kept, rebuilt, summary, tokens
 from compaction.core.attachments import Built
 from compaction.core.boundary import Boundary
