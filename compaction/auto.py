@@ -50,7 +50,7 @@ async def auto_compact_if_needed(task: Task, switches: Switches, ports: Ports) -
     if task.paid is None:
         if policy.nothing_to_compact(messages):
             return NOTHING
-        _check_overhead(task)
+        _check_overhead(task, task.thresholds.auto_compact)
         light = _forced(task) or (size >= task.thresholds.auto_compact and await _light_steps(task, ports))
         if isinstance(light, CompactionResult):
             return light
@@ -67,6 +67,7 @@ async def _compact_on_request(task: Task, switches: Switches, ports: Ports) -> O
         messages = await ports.history.load()
         if policy.nothing_to_compact(messages):
             return NOTHING
+        _check_overhead(task, task.thresholds.effective_window)
         if task.order.strategy == "microcompact":
             return _cleared(task, ports, messages) or NOTHING
         if _may_use_memory(task) and (light := await _from_memory(task, ports, messages)):
@@ -160,10 +161,10 @@ def _may_use_memory(task: Task) -> bool:
     return plain and order.trigger != "reactive" and not order.instructions
 
 
-def _check_overhead(task: Task) -> None:
-    """System prompt and tools alone over the threshold: no summary can help, and trying again and again is waste."""
-    if tokens.estimate_overhead(task.facts.system, task.facts.tools) >= task.thresholds.auto_compact:
-        raise NotEffective("System prompt and tools alone are over the threshold. Shorten them or use a larger window.")
+def _check_overhead(task: Task, limit_tokens: int) -> None:
+    """System prompt and tools alone over the limit: no summary can help, and trying again and again is waste."""
+    if tokens.estimate_overhead(task.facts.system, task.facts.tools) >= limit_tokens:
+        raise NotEffective("System prompt and tools alone fill the window. Shorten them or use a larger window.")
 
 
 def _guards(task: Task, switches: Switches, size_tokens: int, size_bytes: int) -> policy.Guards:

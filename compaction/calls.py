@@ -96,6 +96,7 @@ async def paid_summary(
     now = await _counted(plan, now, history, summarizer)
     paid: PaidSummary | None = None
     while paid is None:
+        await recorder.before_call()  # outside: a spent budget is no refusal that a cut could answer
         try:
             reply = await _call(plan, now, history, summarizer, recorder)
             spent.add(reply, price)
@@ -131,7 +132,6 @@ async def _counted(plan: CallPlan, now: Course, history: History, summarizer: Su
 async def _call(
     plan: CallPlan, now: Course, history: History, summarizer: Summarizer, recorder: Recorder
 ) -> SummaryReply:
-    await recorder.before_call()
     recorder.step("summarizing", 20)
     progress: Progress = _Percent(recorder)
     call = summarizer.summarize(_request(plan, now, await history.load()), progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compaction.core import cleanup
 from compaction.core.jsonbytes import Json
 from compaction.core.results import CompactionResult
-from compaction.errors import JobError
+from compaction.errors import JobError, PromptTooLong
 from compaction.ports import HookNote
 from compaction.task import Survey, Task
 
@@ -44,7 +44,10 @@ def failed_name(task: Task) -> str:
 
 def failed(task: Task, error: JobError) -> dict[str, Json]:
     """The fields of tengu_compact_failed and tengu_partial_compact_failed."""
-    return _asked(task) | {"code": error.code, "retryable": error.retryable, "scope": task.order.scope.kind}
+    told = _asked(task) | {"code": error.code, "retryable": error.retryable, "scope": task.order.scope.kind}
+    if isinstance(error, PromptTooLong):
+        told |= {"unit": error.unit, "gap": error.gap, "lower_bound": error.lower_bound}
+    return told
 
 
 def note(one: HookNote) -> dict[str, Json]:

@@ -26,7 +26,14 @@ HELD_CHARACTERS = (
 )
 SUMMARY_TOKENS = 20_000  # DESIGN §3: the summary's output cap; p99.99 of real summaries is 17,387
 
+SMALL_WINDOW_SHARE = 4  # below 80,000 tokens a window gives a quarter of itself to the summary
+
 _PROMPTS: dict[str, prompts.Kind] = {"full": "base", "up_to": "up_to", "from": "from"}
+
+
+def output_tokens(task: Task) -> int:
+    """The most that a summary may take."""
+    return min(SUMMARY_TOKENS, task.max_output_tokens, max(1, task.window_tokens // SMALL_WINDOW_SHARE))
 
 
 async def compact_conversation(task: Task, ports: Ports) -> CompactionResult:
@@ -126,7 +133,7 @@ def _kind(task: Task, ports: Ports, view: Survey, messages: Sequence[Message]) -
         tokens=view.pre_tokens,
         room_tokens=task.room_tokens,
         min_cacheable_tokens=task.min_cacheable_tokens,
-        max_output_tokens=min(SUMMARY_TOKENS, task.max_output_tokens),
+        max_output_tokens=output_tokens(task),
         fresh_model=task.model,
         enabled=task.shares_prefix,
     )
@@ -155,7 +162,7 @@ def _plan(task: Task, view: Survey, instructions: tuple[str, ...], kind: Request
         table=task.table,
         estimated_tokens=view.replaced_tokens,
         window_tokens=task.window_tokens,
-        max_output_tokens=min(SUMMARY_TOKENS, task.max_output_tokens),
+        max_output_tokens=output_tokens(task),
         prior_summary=view.prior_summary,
         instructions="\n\n".join(instructions) or None,
         fallback_model=task.fallback_model,

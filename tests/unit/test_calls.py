@@ -166,6 +166,18 @@ async def test_no_summary_twice_is_final() -> None:
     assert run.recorder.saved == []
 
 
+async def test_a_spent_budget_ends_it_without_false_cuts() -> None:
+    class Spent(MemoryRecorder):
+        async def before_call(self) -> None:
+            raise PromptTooLong("The job used up its model calls.")
+
+    run = Run()
+    run.recorder = Spent()
+    with pytest.raises(PromptTooLong):
+        await run(plan())
+    assert run.recorder.names() == []
+
+
 async def test_other_errors_of_the_provider_go_straight_out() -> None:
     run = Run(Overloaded())
     with pytest.raises(Overloaded):

@@ -14,7 +14,7 @@ from compaction.core.messages import Message
 from compaction.core.results import CompactionResult, Order, Outcome, SessionFacts, Skipped
 from compaction.core.session_state import Note, SessionState
 from compaction.core.thresholds import thresholds
-from compaction.errors import InvalidSession, NotEffective
+from compaction.errors import InvalidSession, NotEffective, PromptTooLong
 from compaction.ports import NoHooks
 from compaction.task import Ports
 from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedSummarizer, a_task, flat_price, talk
@@ -160,6 +160,30 @@ async def test_system_prompt_and_tools_over_the_threshold_cost_no_call() -> None
     with pytest.raises(NotEffective, match="System prompt and tools"):
         await world.run()
     assert world.calls == 0
+
+
+async def test_a_manual_job_whose_overhead_fills_the_window_costs_no_call() -> None:
+    """Over the threshold it may still help a little; over the window nothing can."""
+    world = World(talk(60, characters=2_000), "manual")
+    world.facts = SessionFacts(session_id="s", tenant="t", model="claude-haiku-4-5", system="rule " * 40_000)
+    with pytest.raises(NotEffective):
+        await world.run()
+    assert world.calls == 0
+
+
+async def test_a_small_window_gives_a_quarter_of_itself_to_the_summary() -> None:
+    world = World(talk(12), "manual")
+    await world.result(window_tokens=8_000, max_output_tokens=8_000)
+    assert world.summarizer.requests[0].max_output_tokens == 2_000
+
+
+async def test_a_refusal_that_could_not_be_cut_tells_its_numbers() -> None:
+    world = World(talk(12), "manual")
+    world.summarizer.script = [PromptTooLong(gap=500, actual=1_500, limit=1_000)]
+    with pytest.raises(PromptTooLong):
+        await world.run()
+    told = dict(world.recorder.events)["tengu_compact_failed"]
+    assert (told["unit"], told["gap"], told["lower_bound"]) == ("tokens", 500, False)
 
 
 async def test_a_session_too_big_in_bytes_is_compacted_below_its_threshold() -> None:
