@@ -123,6 +123,7 @@ def _meet(new: Insert) -> dict[str, ColumnElement[Any]]:
     return winner | {
         "priority": func.least(jobs.c.priority, new.excluded.priority),
         "not_before": func.least(jobs.c.not_before, new.excluded.not_before),
+        "deadline_at": func.greatest(jobs.c.deadline_at, new.excluded.deadline_at),  # a new request has a day as well
         "coalesced": jobs.c.coalesced + literal_column("1"),
         "dispatched_at": func.coalesce(new.excluded.dispatched_at, jobs.c.dispatched_at),
     }

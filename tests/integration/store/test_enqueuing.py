@@ -223,3 +223,15 @@ async def test_a_request_that_meets_a_cancellation_is_not_cancelled_with_the_old
         assert second.created == (second.job.id != first.job.id)
         if second.created:
             assert (await stage.job(second.job.id)).status == "queued"
+
+
+async def test_a_request_that_joins_gives_the_job_a_day_of_its_own(stage: Stage) -> None:
+    """Or else it would share the end of a job that has waited for a day already."""
+    session = await stage.session()
+    old = (await stage.enqueue(session)).job
+    await stage.change("UPDATE jobs SET deadline_at = now() - interval '1 second' WHERE id = %s", old.id)
+    joined = (await stage.enqueue(session)).job
+    assert joined.id == old.id
+    assert joined.deadline_at is not None
+    assert joined.deadline_at > old.created_at + timedelta(hours=24)
+    assert await stage.try_claim(joined.id) is not None

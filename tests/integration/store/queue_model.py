@@ -1,0 +1,104 @@
+"""The queue as a handful of fields: what the store should do, in words simple enough to be believed.
+
+Time does not pass in the model: a lease ends and a pause is over when somebody says so, here and in the database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from compaction.core.jobs import MAX_ATTEMPTS, MAX_CRASHES, TERMINAL, Status
+
+
+@dataclass(slots=True)
+class ModelJob:
+    """A job. `token` is that of its current claim, `old_tokens` of the claims before."""
+
+    id: str
+    session: int
+    status: Status = "queued"
+    is_due: bool = True
+    is_overdue: bool = False
+    attempt: int = 0
+    crashes: int = 0
+    covers: int | None = None
+    token: int | None = None
+    owner: str = ""
+    is_expired: bool = False
+    wants_cancel: bool = False
+    winner: int | None = None  # the token that wrote the result
+    old_tokens: list[int] = field(default_factory=list)
+
+    @property
+    def is_active(self) -> bool:
+        """Started and not ended."""
+        return self.status in {"running", "retrying"}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Not running and not ended."""
+        return self.status in {"queued", "retrying"}
+
+    @property
+    def is_terminal(self) -> bool:
+        """Ended."""
+        return self.status in TERMINAL
+
+    def take(self, token: int, owner: str, head: int) -> None:
+        """A claim."""
+        self.status, self.token, self.owner, self.is_expired = "running", token, owner, False
+        self.attempt += 1
+        self.covers = head if self.covers is None else self.covers
+
+    def leave(self, status: Status, *, is_due: bool = False) -> None:
+        """The claim ends."""
+        if self.token is not None:
+            self.old_tokens.append(self.token)
+        self.status, self.token, self.is_due = status, None, is_due
+
+    def retry(self, *, is_due: bool, counted: bool) -> None:
+        """The worker gives it back."""
+        self.attempt -= not counted
+        self.leave("cancelled" if self.wants_cancel else "retrying", is_due=is_due)
+
+    def lose(self) -> None:
+        """The reaper takes it away."""
+        self.crashes += 1
+        is_over = self.crashes >= MAX_CRASHES or self.attempt >= MAX_ATTEMPTS or self.is_overdue
+        self.leave("cancelled" if self.wants_cancel else "failed" if is_over else "retrying")
+
+
+@dataclass(slots=True)
+class ModelSession:
+    """A session: how many messages it has, and which job's result its live view begins with."""
+
+    number: int
+    head: int = 0
+    live_job: str | None = None
+
+
+@dataclass(slots=True)
+class ModelQueue:
+    """All of it."""
+
+    sessions: list[ModelSession] = field(default_factory=list)
+    jobs: dict[str, ModelJob] = field(default_factory=dict)
+    promises: list[tuple[str, int]] = field(default_factory=list)  # the job of an enqueue, the head at that time
+
+    def waiting(self, session: int) -> ModelJob | None:
+        """The session's queued job."""
+        found = [job for job in self.jobs.values() if job.session == session and job.status == "queued"]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    def active(self, session: int) -> ModelJob | None:
+        """The session's running or retrying job."""
+        found = [job for job in self.jobs.values() if job.session == session and job.is_active]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    def may_claim(self, job: ModelJob) -> bool:
+        """Whether a claim of this job succeeds."""
+        other = self.active(job.session)
+        free = other is None or other is job
+        return job.is_waiting and job.is_due and free and not job.is_overdue
