@@ -19,6 +19,7 @@ from api.routes import (
     hooks,
     imports,
     messages,
+    providers,
     results,
     sessions,
     state,
@@ -39,6 +40,7 @@ ROUTERS = (
     breakers.router,
     api_keys.router,
     hooks.router,
+    providers.router,
     health.router,
 )
 

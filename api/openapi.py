@@ -57,7 +57,8 @@ def refuses(*statuses: int) -> dict[int | str, Extra]:
         413: "The body is too large",
         415: "Not JSON",
         422: "The request is not valid",
-        503: "Not possible right now",
+        429: "Too much at once; Retry-After says when to come again",
+        503: "Not possible right now; Retry-After says when to come again",
     }
     return {
         status: {"description": words[status], "content": content} for status in sorted({401, 403, 422, 503, *statuses})

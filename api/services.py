@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from starlette.requests import Request
 
+from api.depths import Depths
 from compaction import telemetry
 from compaction.errors import CompactdError
 from compaction.settings import Settings
-from compaction.store import tenants
+from compaction.store import jobs, tenants
 from compaction.store.engine import Database
+from compaction.store.jobs import Enqueued
 from compaction.store.notify import JobListener
 
 MAX_RINGS = 1_000  # rings under way at once; beyond that Redis is down and the reconciler will ring
@@ -32,8 +34,9 @@ class Doorbell(Protocol):
 class Rings:
     """Rings behind the answer: a slow Redis delays no caller; a lost ring is counted and rung again by the workers."""
 
-    def __init__(self, doorbell: Doorbell) -> None:
+    def __init__(self, doorbell: Doorbell, database: Database) -> None:
         self._doorbell = doorbell
+        self._database = database
         self._under_way: set[asyncio.Task[None]] = set()
         self.lost = 0
 
@@ -52,8 +55,12 @@ class Rings:
             await asyncio.wait(self._under_way, timeout=CLOSE_SECONDS)
 
     async def _ring(self, job_id: str) -> None:
-        if not await self._doorbell.ring(job_id):
-            self.lost += 1
+        if await self._doorbell.ring(job_id):
+            return
+        self.lost += 1
+        with suppress(CompactdError):  # then the reconciler takes a little longer to notice
+            async with self._database.connect() as conn:
+                await jobs.forget_ring(conn, job_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,15 @@ class Services:
     database: Database
     listener: JobListener
     rings: Rings
+    depths: Depths
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def enqueued(self, done: Enqueued) -> None:
+        """A job was committed: rings for it if it is next, and keeps the count of waiting jobs fresh."""
+        if done.ring:
+            self.rings.ring(done.job.id)
+        if done.created:
+            self.depths.note()
 
     async def stop_waits(self) -> None:
         """Lets every long wait answer at once with what there is."""
@@ -77,13 +92,15 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
     """The services, with the bootstrap key made valid; everything is closed afterwards."""
     database = Database(settings.database_url, pool_size=settings.database_pool)
     listener = JobListener(database)
-    rings = Rings(doorbell)
+    rings = Rings(doorbell, database)
+    depths = Depths(database)
     try:
         if settings.bootstrap_api_key:
             await _bootstrap(database, settings.bootstrap_api_key, settings.key_pepper)
-        yield Services(settings, database, listener, rings)
+        yield Services(settings, database, listener, rings, depths)
     finally:
         await rings.close()
+        await depths.close()
         await listener.close()
         await database.close()
 

@@ -67,6 +67,10 @@ class Summarizer(Protocol):
         """The provider's own count of the request's input, or None where it cannot tell. Raises like `summarize`."""
         ...
 
+    async def probe(self) -> None:
+        """Asks whether the provider can be used now, at no cost. Raises like `summarize` when it cannot."""
+        ...
+
 
 class Progress(Protocol):
     """Hears how far a call has come; must be cheap, it is called for each delta."""

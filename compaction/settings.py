@@ -10,8 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from compaction.core import addresses, hooks, jobs
+from compaction.core import addresses, hooks, jobs, rate_window
 from compaction.core.addresses import AddressRules, Allowance
+from compaction.core.backpressure import Caps
+from compaction.core.rate_window import Limits, Rates
 from compaction.errors import CompactdError
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
@@ -55,6 +57,21 @@ class Settings(BaseModel):
         jobs.BACKOFF_BASE_SECONDS, alias="COMPACTD_BACKOFF_BASE_SECONDS", gt=0, le=jobs.BACKOFF_CAP_SECONDS
     )
 
+    worker_max_rss_mb: int | None = Field(None, alias="COMPACTD_WORKER_MAX_RSS_MB", ge=64)  # over it: drain and end
+
+    tenant_waiting_jobs: int = Field(100_000, alias="COMPACTD_TENANT_WAITING_JOBS", ge=1)  # ten archives of 10,000
+    waiting_jobs: int = Field(500_000, alias="COMPACTD_WAITING_JOBS", ge=1)  # ten times what the queue is measured with
+    retention_days: float = Field(30.0, alias="COMPACTD_RETENTION_DAYS", ge=0)  # of ended jobs; 0: for ever
+    idempotency_days: float = Field(30.0, alias="COMPACTD_IDEMPOTENCY_DAYS", ge=0)  # of keys; 0: for ever
+
+    limit_requests: int | None = Field(None, alias="COMPACTD_LIMIT_REQUESTS_PER_MINUTE", ge=1)
+    limit_input_tokens: int | None = Field(None, alias="COMPACTD_LIMIT_INPUT_TOKENS_PER_MINUTE", ge=1)
+    limit_output_tokens: int | None = Field(None, alias="COMPACTD_LIMIT_OUTPUT_TOKENS_PER_MINUTE", ge=1)
+    limit_tenant_calls: int | None = Field(None, alias="COMPACTD_LIMIT_TENANT_IN_FLIGHT", ge=1)
+    limit_window_seconds: float = Field(  # for a provider that counts by another time than the minute
+        rate_window.WINDOW_SECONDS, alias="COMPACTD_LIMIT_WINDOW_SECONDS", ge=1, le=3600
+    )
+
     summarizer: Literal["auto", "claude", "extractive"] = Field("auto", alias="COMPACTD_SUMMARIZER")
     summary_model: str | None = Field(None, alias="COMPACTD_SUMMARY_MODEL")  # None: the session's own model
     shared_prefix: bool = Field(default=True, alias="COMPACTD_SHARED_PREFIX")  # off: every summary is a fresh request
@@ -85,6 +102,17 @@ class Settings(BaseModel):
     def hook_rules(self) -> AddressRules:
         """Where HTTP hooks may go."""
         return AddressRules(self.hook_allow_private, self.hook_ports)
+
+    @property
+    def caps(self) -> Caps:
+        """How many jobs may wait."""
+        return Caps(self.tenant_waiting_jobs, self.waiting_jobs)
+
+    @property
+    def limits(self) -> Limits:
+        """What may be used of the model's API."""
+        rates = Rates(self.limit_requests, self.limit_input_tokens, self.limit_output_tokens)
+        return Limits(rates, self.limit_tenant_calls, self.limit_window_seconds)
 
     @property
     def uses_claude(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import Celery
 
 QUEUE = "compactd"
+KEY_PREFIX = "compactd:"  # of everything that Celery keeps in Redis
 TASK = "compactd.run"
 
 
@@ -34,7 +35,7 @@ def make_app(redis_url: str) -> Celery:
             "socket_connect_timeout": 3,
             "socket_keepalive": True,
             "health_check_interval": 10,
-            "global_keyprefix": "compactd:",
+            "global_keyprefix": KEY_PREFIX,
             "client_name": "compactd",
         },
         timezone="UTC",

@@ -10,10 +10,12 @@ from compaction.core import breaker, cleanup, jsonbytes, session_state
 from compaction.core.messages import Message, decode_message
 from compaction.core.results import Order, SessionFacts
 from compaction.errors import InvalidSession
+from compaction.hooks.chain import HookSources
 from compaction.limits import marks, session_limits
 from compaction.pipeline import SUMMARY_TOKENS
-from compaction.ports import NoHooks, Summarizer
+from compaction.ports import Summarizer
 from compaction.settings import Settings
+from compaction.store import hooks as hook_rows
 from compaction.store import session_state as state_rows
 from compaction.store import sessions as session_rows
 from compaction.store.engine import Database
@@ -22,6 +24,7 @@ from compaction.store.session_state import StateEntry
 from compaction.store.sessions import LiveView
 from compaction.summarizers import models
 from compaction.task import Ports, Task
+from worker.provider import Provider
 from worker.recorder import AttemptRecorder, decode_paid
 from worker.verdict import MICRO_STATE
 
@@ -63,8 +66,9 @@ class Assignments:
 
     database: Database
     settings: Settings
-    summarizer: Summarizer
+    provider: Provider
     extractive: Summarizer
+    hooks: HookSources
 
     async def prepare(self, claim: Claim, recorder: AttemptRecorder) -> tuple[Task, Switches, Ports]:
         """What one attempt works with; small queries, no messages yet."""
@@ -72,6 +76,7 @@ class Assignments:
         async with self.database.connect() as conn:
             parameters = await session_rows.load_parameters(conn, job.session_id)
             entries = await state_rows.load(conn, job.session_id)
+            endpoints = await hook_rows.endpoints(conn, job.tenant_id)
         task = self._task(claim, _facts(claim, parameters), entries)
         switches = Switches(
             disable_compact=self.settings.disable_compact,
@@ -80,10 +85,10 @@ class Assignments:
         )
         ports = Ports(
             history=StoredHistory(self.database, job.session_id, claim.covers_through_seq),
-            summarizer=self.summarizer,
+            summarizer=self.provider.summarizer(claim),
             extractive=self.extractive,
             recorder=recorder,
-            hooks=NoHooks(),
+            hooks=self.hooks.chain(endpoints),
             price=models.price,
             last_resort=job.fallback == "extractive",
         )

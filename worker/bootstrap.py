@@ -6,21 +6,34 @@ import gc
 import os
 import socket
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from compaction.hooks.chain import HookSources
+from compaction.hooks.guarded import GuardedCaller
+from compaction.hooks.plugins import load_plugins
 from compaction.ports import Summarizer
 from compaction.settings import Settings
 from compaction.store.engine import Database
 from compaction.summarizers.claude import ClaudeSummarizer
 from compaction.summarizers.extractive import ExtractiveSummarizer
 from compaction.summarizers.watchdog import Deadlines
+from worker import memory
 from worker.assignment import Assignments
 from worker.bridge import Bridge
 from worker.dispatch import Doorbell
+from worker.dispatcher import Dispatcher
+from worker.drain import Drain
 from worker.heartbeat import Heart
+from worker.limiter import Limiter
+from worker.provider import Provider, provider_name
 from worker.reconciler import Reconciler
+from worker.retention import Retention
 from worker.run import Runner
+from worker.shared_limits import SharedLimits
+from worker.sharers import Sharers
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +45,16 @@ class Process:
     heart: Heart
     runner: Runner
     database: Database
+    drain: Drain
 
-    def start(self, reconciler: Reconciler) -> None:
-        """Starts the loop, the heart and the reconciler; what is loaded by now is kept out of the garbage collector."""
+    def start(self, *chores: Coroutine[Any, Any, None]) -> None:
+        """Starts the loop, the heart and the chores; what is loaded by now is kept out of the garbage collector."""
         gc.collect()
         gc.freeze()  # facts/performance.md: the collector is part of the price of each job
         self.bridge.start()
         self.heart.start()
-        self.bridge.spawn(reconciler.turn_for_ever())
+        for chore in chores:
+            self.bridge.spawn(chore)
 
     def ready(self) -> None:
         """Tells whoever started us that jobs are taken now."""
@@ -57,6 +72,16 @@ def start_process(settings: Settings) -> Process:
     bridge = Bridge()
     database = Database(settings.database_url, pool_size=settings.database_pool)
     doorbell = Doorbell(settings.redis_url)
+    extractive = ExtractiveSummarizer()
+    name = provider_name(settings)
+    limiter = _limiter(settings, database, name)
+    provider = Provider(
+        database,
+        _summarizer(settings, extractive),
+        name=name,
+        limiter=limiter,
+        base_seconds=settings.backoff_base_seconds,
+    )
     heart = Heart(
         owner=_owner(),
         database_url=settings.database_url,
@@ -64,27 +89,53 @@ def start_process(settings: Settings) -> Process:
         lease_seconds=settings.lease_seconds,
         heartbeat_seconds=settings.heartbeat_seconds,
         lag_seconds=bridge.lag_seconds,
+        provider=name,
     )
-    extractive = ExtractiveSummarizer()
     runner = Runner(
         database=database,
         heart=heart,
         doorbell=doorbell,
-        assignments=Assignments(database, settings, _summarizer(settings, extractive), extractive),
+        assignments=Assignments(database, settings, provider, extractive, _hooks(settings)),
+        provider=provider,
         lease_seconds=settings.lease_seconds,
         timeout_seconds=settings.job_timeout_seconds,
         backoff_seconds=settings.backoff_base_seconds,
     )
-    process = Process(settings, bridge, heart, runner, database)
-    process.start(
-        Reconciler(
+    process = Process(settings, bridge, heart, runner, database, Drain(heart, settings.drain_seconds))
+    chores = [_reconciler(settings, database, doorbell, provider).turn_for_ever()]
+    if limiter is not None:
+        chores.append(limiter.keep_for_ever())
+    if settings.worker_max_rss_mb is not None:
+        chores.append(memory.watch(settings.worker_max_rss_mb))
+    process.start(*chores)
+    return process
+
+
+def _reconciler(settings: Settings, database: Database, doorbell: Doorbell, provider: Provider) -> Reconciler:
+    return Reconciler(
+        database=database,
+        dispatcher=Dispatcher(
             database=database,
             doorbell=doorbell,
-            every_seconds=settings.reconcile_seconds,
             redispatch_seconds=settings.redispatch_seconds,
-        )
+            lease_seconds=settings.lease_seconds,
+            tenant_jobs=settings.limit_tenant_calls,
+        ),
+        provider=provider,
+        retention=Retention(
+            database, job_days=settings.retention_days or None, idempotency_days=settings.idempotency_days or None
+        ),
+        every_seconds=settings.reconcile_seconds,
+        lease_seconds=settings.lease_seconds,
     )
-    return process
+
+
+def _limiter(settings: Settings, database: Database, provider: str | None) -> Limiter | None:
+    """None where nothing is limited: then nobody asks Redis."""
+    if provider is None or not settings.limits.are_set:
+        return None
+    shared = SharedLimits(settings.redis_url, provider, settings.limits)
+    return Limiter(shared, settings.limits, sharers=Sharers(database, provider, settings.lease_seconds))
 
 
 def _summarizer(settings: Settings, extractive: ExtractiveSummarizer) -> Summarizer:
@@ -97,6 +148,11 @@ def _summarizer(settings: Settings, extractive: ExtractiveSummarizer) -> Summari
         deadlines=Deadlines(total_seconds=settings.call_timeout_seconds, idle_seconds=settings.idle_timeout_seconds),
         max_connections=settings.worker_concurrency + 1,
     )
+
+
+def _hooks(settings: Settings) -> HookSources:
+    """The operator's plugins, and what calls the tenants' endpoints. Raises SettingsError for a plugin that is none."""
+    return HookSources(load_plugins(settings.hook_plugin_seconds), GuardedCaller(settings.hook_rules))
 
 
 def _owner() -> str:

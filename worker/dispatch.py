@@ -6,13 +6,17 @@ A ring that is lost costs seconds, never a job: the reconciler rings again for e
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from kombu.exceptions import OperationalError
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from compaction import telemetry
-from worker.app import QUEUE, TASK, make_app
+from worker.app import KEY_PREFIX, QUEUE, TASK, make_app
 
 RING_SECONDS = 1.0  # an API answer never waits longer for Redis (facts/queue.md §3.2)
+EACH_SECONDS = 0.01  # of a batch: a ring takes half a millisecond
 
 _log = telemetry.logger("doorbell")
 
@@ -24,19 +28,36 @@ class Doorbell:
         self._app = make_app(redis_url)
         limits = {"socket_timeout": RING_SECONDS, "socket_connect_timeout": RING_SECONDS}
         self._app.conf.broker_transport_options |= limits
+        self._redis = Redis.from_url(redis_url, socket_timeout=RING_SECONDS, socket_connect_timeout=RING_SECONDS)
 
     async def ring(self, job_id: str) -> bool:
         """Rings for one job; False when Redis did not take it in time. Never raises."""
+        return await self.ring_all((job_id,))
+
+    async def ring_all(self, job_ids: Sequence[str]) -> bool:
+        """Rings for the jobs in their order; False when Redis did not take them all in time. Never raises."""
+        seconds = 2 * RING_SECONDS + EACH_SECONDS * len(job_ids)
         try:
-            await asyncio.wait_for(asyncio.to_thread(self._send, job_id), timeout=2 * RING_SECONDS)
+            await asyncio.wait_for(asyncio.to_thread(self._send, job_ids), timeout=seconds)
         except (OperationalError, OSError, TimeoutError) as error:
-            _log.warning("doorbell.lost", job_id=job_id, problem=type(error).__name__)
+            _log.warning("doorbell.lost", job_id=job_ids[0], jobs=len(job_ids), problem=type(error).__name__)
             return False
         return True
 
+    async def depth(self) -> int | None:
+        """How many rings lie in Redis that no worker has heard yet; None when Redis does not answer."""
+        try:
+            return await self._redis.llen(f"{KEY_PREFIX}{QUEUE}")
+        except (RedisError, OSError, TimeoutError) as error:
+            _log.warning("doorbell.away", problem=type(error).__name__)
+            return None
+
     async def aclose(self) -> None:
         """Closes the connections to Redis."""
+        await self._redis.aclose()
         await asyncio.to_thread(self._app.close)
 
-    def _send(self, job_id: str) -> None:
-        self._app.send_task(TASK, args=(job_id,), queue=QUEUE, retry=False)
+    def _send(self, job_ids: Sequence[str]) -> None:
+        with self._app.producer_or_acquire() as producer:
+            for job_id in job_ids:
+                self._app.send_task(TASK, args=(job_id,), queue=QUEUE, retry=False, producer=producer)

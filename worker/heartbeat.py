@@ -62,9 +62,12 @@ class Heart:
         lease_seconds: float,
         heartbeat_seconds: float,
         lag_seconds: Callable[[], float],
+        provider: str | None = None,
     ) -> None:
         self.owner = owner
         self.draining = False
+        self._provider = provider
+        self._due = 0.0
         self._database_url = database_url
         self._slots = slots
         self._lease_seconds = lease_seconds
@@ -86,6 +89,11 @@ class Heart:
         self._stopped.set()
         self._thread.join(timeout=5)
 
+    def drain(self) -> None:
+        """No new jobs: the leader hears of it with the next pulse, not with the next beat."""
+        self.draining = True
+        self._due = 0.0
+
     def hold(self, held: Held) -> None:
         """Beats for this job from now on."""
         with self._lock:
@@ -104,11 +112,10 @@ class Heart:
     async def _beat_until_stopped(self) -> None:
         database = Database(self._database_url, pool_size=1)
         watch = asyncio.create_task(self._watch())
-        due = 0.0
         try:
             while not self._stopped.is_set():
-                if time.monotonic() >= due:
-                    due = time.monotonic() + self._heartbeat_seconds
+                if time.monotonic() >= self._due:
+                    self._due = time.monotonic() + self._heartbeat_seconds
                     await self._guarded(self._beat(database))
                 else:
                     await self._guarded(self._pulse(database))
@@ -139,7 +146,7 @@ class Heart:
             return
         held = self.held()
         async with database.begin() as conn:
-            await worker_rows.beat_worker(conn, self.owner, self._slots, len(held), lag, self.draining)
+            await worker_rows.beat_worker(conn, self.owner, self._slots, len(held), lag, self.draining, self._provider)
             beat = await job_rows.beat(conn, self.owner, self._lease_seconds, [one.token for one in held])
         self._last_beat = time.monotonic()
         for one in held:

@@ -1,63 +1,107 @@
 """What makes the doorbell's losses harmless: one worker at a time rings for due rows and takes back expired leases.
 
-Every worker carries a reconciler; an advisory lock lets one lead. Two leaders at once would do no harm: rows are locked
-and skipped, tokens are checked.
+Every worker carries a reconciler; an advisory lock lets one lead. Two leaders at once would do no harm: rows are marked
+by one of them, tokens are checked.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import Protocol
 
 from compaction import telemetry
 from compaction.errors import CompactdError
 from compaction.store import jobs as job_rows
 from compaction.store import leader
+from compaction.store import workers as worker_rows
 from compaction.store.engine import Database
-from worker.dispatch import Doorbell
+from worker.dispatcher import Dispatcher
+from worker.retention import Retention
 
 SILENT_TURNS = 10  # a leader that misses so many turns is frozen or cut off; another one takes over
-BATCH = 200  # rows per turn; the next turn comes within a second
+LEAST_SILENCE_SECONDS = 5.0  # with very short turns a busy machine is no frozen one
+BATCH = 200  # expired leases per turn
+BUSY_SECONDS = 0.1  # between two turns while jobs wait for slots (facts/queue.md §3.2)
+FORGET_LEASES = 10  # a worker that was silent for so many leases is off the list
+FORGET_EVERY_SECONDS = 30.0
 
 _log = telemetry.logger("reconciler")
 
 
-class Reconciler:
-    """Turns once every `every_seconds` while this process leads."""
+class Probe(Protocol):
+    """Looks whether a paused provider is back."""
 
-    def __init__(
-        self, *, database: Database, doorbell: Doorbell, every_seconds: float, redispatch_seconds: float
+    async def probe_if_due(self) -> None:
+        """Probes if it is time to."""
+        ...
+
+
+class Reconciler:
+    """Turns once every `every_seconds` while this process leads, more often while jobs wait for slots."""
+
+    def __init__(  # noqa: PLR0913 - the chores, and how often
+        self,
+        *,
+        database: Database,
+        dispatcher: Dispatcher,
+        provider: Probe,
+        retention: Retention,
+        every_seconds: float,
+        lease_seconds: float,
     ) -> None:
         self._database = database
-        self._doorbell = doorbell
+        self._dispatcher = dispatcher
+        self._provider = provider
+        self._retention = retention
         self._every_seconds = every_seconds
-        self._redispatch_seconds = redispatch_seconds
+        self._forget_seconds = FORGET_LEASES * lease_seconds
+        self._forget_at = 0.0
+        self._prune_at = time.monotonic() + every_seconds
 
     async def turn_for_ever(self) -> None:
         """Tries to lead, and leads until the connection breaks or the task is cancelled."""
         while True:
             try:
+                await self._provider.probe_if_due()
                 await self._lead()
             except CompactdError as error:
                 _log.warning("reconciler.missed", code=error.code)
+            except Exception as error:  # noqa: BLE001 - without a reconciler nobody would ring for what waits
+                _log.error("reconciler.fault", **telemetry.failure(error))
             await asyncio.sleep(self._every_seconds)
 
-    async def turn(self) -> None:
-        """One turn: reap expired leases, then ring for what is due."""
-        async with self._database.begin() as conn:
-            reaped = await job_rows.reap_expired(conn, BATCH)
-        for one in reaped:
-            _log.warning("job.lease_expired", job_id=one.job_id, token=one.token, gave_up=one.crashed_out)
-        async with self._database.begin() as conn:
-            due = await job_rows.due(conn, BATCH, self._redispatch_seconds)
-        for job_id in due:
-            await self._doorbell.ring(job_id)
+    async def turn(self) -> bool:
+        """One turn: reap expired leases, ring for what is next, tidy up. Whether jobs wait for slots."""
+        await self._reap()
+        waiting = await self._dispatcher.turn()
+        await self._tidy()
+        return waiting
 
     async def _lead(self) -> None:
         async with self._database.connect() as conn:
-            silence_seconds = SILENT_TURNS * self._every_seconds
+            silence_seconds = max(LEAST_SILENCE_SECONDS, SILENT_TURNS * self._every_seconds)
             if not await leader.try_lead(conn, silence_seconds):
                 return
             _log.info("reconciler.leads")
             while await leader.try_lead(conn, silence_seconds):
-                await self.turn()
-                await asyncio.sleep(self._every_seconds)
+                await self._provider.probe_if_due()
+                waiting = await self.turn()
+                await asyncio.sleep(min(BUSY_SECONDS, self._every_seconds) if waiting else self._every_seconds)
+
+    async def _reap(self) -> None:
+        async with self._database.begin() as conn:
+            reaped = await job_rows.reap_expired(conn, BATCH)
+        for one in reaped:
+            _log.warning("job.lease_expired", job_id=one.job_id, token=one.token, gave_up=one.crashed_out)
+
+    async def _tidy(self) -> None:
+        now = time.monotonic()
+        if now >= self._forget_at:
+            self._forget_at = now + FORGET_EVERY_SECONDS
+            async with self._database.connect() as conn:
+                gone = await worker_rows.forget_silent(conn, self._forget_seconds)
+            if gone:
+                _log.warning("worker.silent", workers=gone)
+        if now >= self._prune_at:
+            self._prune_at = now + await self._retention.step()

@@ -11,7 +11,7 @@ import random
 
 from compaction import auto, telemetry
 from compaction.core import jobs
-from compaction.errors import CompactdError, Internal, JobError, LeaseLost, ProviderTimeout, Unavailable
+from compaction.errors import CompactdError, Internal, JobError, LeaseLost, ProviderError, ProviderTimeout, Unavailable
 from compaction.store import jobs as job_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, Finish
@@ -19,6 +19,7 @@ from worker import verdict
 from worker.assignment import Assignments
 from worker.dispatch import Doorbell
 from worker.heartbeat import Heart, Held
+from worker.provider import Provider
 from worker.recorder import AttemptRecorder
 
 COMMIT_TRIES = 6  # over 0.5 + 1 + 2 + 4 + 8 seconds a restarted Postgres is back; the lease lasts longer than that
@@ -35,6 +36,7 @@ class Runner:
         heart: Heart,
         doorbell: Doorbell,
         assignments: Assignments,
+        provider: Provider,
         lease_seconds: float,
         timeout_seconds: float,
         backoff_seconds: float,
@@ -43,6 +45,7 @@ class Runner:
         self._heart = heart
         self._doorbell = doorbell
         self._assignments = assignments
+        self._provider = provider
         self._lease_seconds = lease_seconds
         self._timeout_seconds = timeout_seconds
         self._backoff_seconds = backoff_seconds
@@ -50,7 +53,8 @@ class Runner:
     async def run(self, job_id: str) -> None:
         """Claims the job and brings it to its next state; returns at once when there is nothing to claim."""
         if self._heart.draining:
-            return  # the row stays as it is; another worker's reconciler rings for it
+            await self._pass_on(job_id)
+            return
         claim = await self._claim(job_id)
         if claim is None:
             _log.debug("job.not_claimed", job_id=job_id)  # a late or doubled ring: normal
@@ -68,10 +72,20 @@ class Runner:
     async def _claim(self, job_id: str) -> Claim | None:
         try:
             async with self._database.connect() as conn:
-                return await job_rows.claim(conn, job_id, self._heart.owner, self._lease_seconds)
+                return await job_rows.claim(
+                    conn, job_id, self._heart.owner, self._lease_seconds, provider=self._provider.name
+                )
         except CompactdError as error:  # claimed or not, the reconciler finds out: it rings again, or the lease ends
             _log.warning("job.claim_missed", job_id=job_id, code=error.code)
             return None
+
+    async def _pass_on(self, job_id: str) -> None:
+        """A ring that came too late: the reconciler rings again at once, and another worker hears it."""
+        try:
+            async with self._database.connect() as conn:
+                await job_rows.forget_ring(conn, job_id)
+        except CompactdError as error:  # then it rings again a little later
+            _log.warning("job.not_passed_on", job_id=job_id, code=error.code)
 
     def _hold(self, claim: Claim, recorder: AttemptRecorder) -> Held:
         task = asyncio.current_task()
@@ -101,6 +115,9 @@ class Runner:
             _log.warning("job.lease_lost", job_id=job.id, token=claim.token)
             return None
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the attempt, not the worker
+            held.is_settled = True
+            if isinstance(error, ProviderError) and await self._provider.failed(claim, error):
+                return verdict.given_back(error, recorder.events)
             return self._failed(claim, error, recorder)
 
     def _interrupted(self, held: Held, recorder: AttemptRecorder) -> Finish | None:

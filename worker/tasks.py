@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import time
-
 from celery import Celery, signals
 
 from worker.app import TASK
 from worker.bootstrap import Process
-
-RELEASE_SECONDS = 20.0  # facts/queue.md §3.5: so long before the end of the drain, what still runs is given back
 
 
 def register(app: Celery, process: Process) -> None:
@@ -21,18 +16,11 @@ def register(app: Celery, process: Process) -> None:
         process.bridge.run(process.runner.run(job_id))
 
     def on_ready(**_: object) -> None:
+        process.drain.listen()
         process.ready()
 
     def on_shutting_down(**_: object) -> None:
-        process.heart.draining = True
-        threading.Thread(target=_release_late, args=(process,), daemon=True, name="compactd-drain").start()
+        process.drain.begin()
 
     signals.worker_ready.connect(on_ready, weak=False)
     signals.worker_shutting_down.connect(on_shutting_down, weak=False)
-
-
-def _release_late(process: Process) -> None:
-    """Lets running jobs finish for most of the drain time, then gives the rest back to the queue."""
-    time.sleep(max(0.0, process.settings.drain_seconds - RELEASE_SECONDS))
-    for held in process.heart.held():
-        held.stop("drain")

@@ -64,24 +64,19 @@ def on_error(
 ) -> Finish:
     """A failed pipeline: again later, or failed for good; only then it counts for the breaker.
 
-    `backoff_seconds` is the wait before the first retry; each further one waits twice as long.
+    `backoff_seconds` is the wait before the first retry; each further one waits twice as long. A job that a rate limit
+    stopped only waits: it keeps its attempt, and the refused call counts for nothing.
     """
-    report: dict[str, Json] = {"code": error.code, "message": error.message, "retryable": error.retryable}
-    job = claim.job
-    decision = jobs.after_failure(
-        retryable=error.retryable,
-        attempt=job.attempt,
-        max_attempts=job.max_attempts,
-        age_seconds=claim.age_seconds,
-        jitter=jitter,
-        retry_after_seconds=error.retry_after_seconds,
-        base_seconds=backoff_seconds,
-    )
+    report = _report(error)
+    decision = _decided(claim, error, jitter, backoff_seconds)
     if isinstance(decision, jobs.Retry):
         return Finish(
             status="retrying",
-            outcome="retrying",
+            outcome="retrying" if decision.counted else "snoozed",
             delay_seconds=decision.delay_seconds,
+            counted=decision.counted,
+            snoozed=not decision.counted,
+            refused_calls=0 if decision.counted else 1,
             error=report,
             events=tuple(events),
         )
@@ -89,8 +84,44 @@ def on_error(
         status="failed",
         outcome="failed",
         error=report,
-        breaker=breaker.after_failure(job.trigger, error),
+        breaker=breaker.after_failure(claim.job.trigger, error),
         events=tuple(events),
+    )
+
+
+def given_back(error: JobError, events: Events) -> Finish:
+    """The provider is paused for everybody: the job waits for its return as if it had not run."""
+    return Finish(
+        status="retrying",
+        outcome="released",
+        counted=False,
+        refused_calls=1,
+        error=_report(error) | {"retryable": True},
+        events=tuple(events),
+    )
+
+
+def _report(error: JobError) -> dict[str, Json]:
+    return {"code": error.code, "message": error.message, "retryable": error.retryable}
+
+
+def _decided(claim: Claim, error: JobError, jitter: float, base_seconds: float) -> jobs.Retry | jobs.GiveUp:
+    if error.snoozes:
+        return jobs.after_snooze(
+            snoozes=claim.job.snoozes,
+            age_seconds=claim.age_seconds,
+            jitter=jitter,
+            retry_after_seconds=error.retry_after_seconds,
+            base_seconds=base_seconds,
+        )
+    return jobs.after_failure(
+        retryable=error.retryable,
+        attempt=claim.job.attempt,
+        max_attempts=claim.job.max_attempts,
+        age_seconds=claim.age_seconds,
+        jitter=jitter,
+        retry_after_seconds=error.retry_after_seconds,
+        base_seconds=base_seconds,
     )
 
 

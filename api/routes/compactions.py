@@ -46,7 +46,7 @@ _ACCEPTED: dict[int | str, openapi.Extra] = {
     status_code=202,
     summary="Enqueue a compaction",
     openapi_extra=openapi.takes(CompactionRequest, _EXAMPLE),
-    responses={**_ACCEPTED, **openapi.refuses(400, 404, 409, 413, 415)},
+    responses={**_ACCEPTED, **openapi.refuses(400, 404, 409, 413, 415, 429)},
 )
 async def enqueue(
     request: Request, caller: JobWriter, key: IdempotencyKey, traceparent: Annotated[str | None, Header()] = None
@@ -54,7 +54,8 @@ async def enqueue(
     """Ask for a session's compaction. The job is stored before the answer.
 
     A session has at most one waiting job: a second request joins it (200, `coalesced` grows), its priority rises and
-    the higher-ranked trigger's parameters win. `Idempotency-Key` makes sending again safe.
+    the higher-ranked trigger's parameters win. `Idempotency-Key` makes sending again safe. When too many jobs wait, a
+    new one is refused: 429 for the tenant's own, 503 for all together, with Retry-After; joining never is.
     """
     held = services(request)
     body = await bodies.read(request, held.settings.max_body_bytes)
@@ -66,11 +67,11 @@ async def enqueue(
             return replayed(before)
         session = found(await sessions.get(conn, caller.tenant_id, wanted.session_id), NO_SESSION)
         new = replace(_new_job(wanted, session), not_before=not_before, traceparent=_trace(traceparent))
-        done = await jobs.enqueue(conn, new, announced=not_before is None)
+        done = await jobs.enqueue(conn, new, announced=not_before is None, caps=held.settings.caps)
         answer = _accepted(done)
         if key:
             await idempotency.keep(conn, caller.tenant_id, key, mark, kept(answer))
-    held.rings.ring(done.job.id)
+    held.enqueued(done)
     return answer
 
 
@@ -143,7 +144,7 @@ async def cancel(request: Request, caller: JobWriter, job_id: JobPath) -> Respon
     "/v1/compactions/{job_id}/retry",
     status_code=202,
     summary="Run a job again",
-    responses={**_ACCEPTED, **openapi.refuses(404, 409)},
+    responses={**_ACCEPTED, **openapi.refuses(404, 409, 429)},
 )
 async def retry(request: Request, caller: JobWriter, job_id: JobPath, key: IdempotencyKey) -> Response:
     """A new job with the parameters of one that has ended; it sees the session as it is now."""
@@ -155,11 +156,11 @@ async def retry(request: Request, caller: JobWriter, job_id: JobPath, key: Idemp
         old = found(await jobs.get(conn, caller.tenant_id, job_id), NO_JOB)
         if not old.done:
             raise Conflict("The job has not ended; it needs no retry. Cancel it first if it should start anew.")
-        done = await jobs.enqueue(conn, _again(old), announced=True)
+        done = await jobs.enqueue(conn, _again(old), announced=True, caps=held.settings.caps)
         answer = _accepted(done)
         if key:
             await idempotency.keep(conn, caller.tenant_id, key, mark, kept(answer))
-    held.rings.ring(done.job.id)
+    held.enqueued(done)
     return answer
 
 

@@ -17,7 +17,7 @@ from api.services import Services, services
 from compaction import __version__
 from compaction.core.jobs import SELF_FENCE_SECONDS
 from compaction.errors import CompactdError
-from compaction.store import migrate, workers
+from compaction.store import migrate, pauses, workers
 
 router = APIRouter(tags=["health"])
 
@@ -52,13 +52,14 @@ async def docs() -> Response:
 async def readyz(request: Request) -> Response:
     """Whether requests can be served: the database answers and has the newest tables.
 
-    Redis and the workers are told too, but do not decide: without them jobs are still accepted and run later.
+    Redis, workers and paused providers are told too, but do not decide: jobs are still accepted and run later.
     """
     held = services(request)
     parts = {"database": await _probed(_database(held))}
     if parts["database"].ok:
         parts["migrations"] = await _probed(_migrations(held))
         parts["workers"] = await _probed(_workers(held))
+        parts["providers"] = await _probed(_providers(held))
     parts["redis"] = await _probed(_redis(held))
     ready = all(parts.get(name, _MISSING).ok for name in ("database", "migrations"))
     degraded = ready and not all(part.ok for part in parts.values())
@@ -99,6 +100,13 @@ async def _workers(held: Services) -> Part:
         known = await workers.list_workers(conn)
     alive = [worker for worker in known if worker.silent_seconds <= SILENT_SECONDS]
     return Part(ok=bool(alive), detail=f"{len(alive)} alive" if alive else "none alive: jobs are accepted and wait")
+
+
+async def _providers(held: Services) -> Part:
+    async with held.database.connect() as conn:
+        shut = [row for row in await pauses.list_pauses(conn) if row.phase != "open"]
+    words = ", ".join(f"{row.provider}: {row.phase} ({row.reason})" for row in shut)
+    return Part(ok=not shut, detail=words or "none is paused")
 
 
 async def _redis(held: Services) -> Part:

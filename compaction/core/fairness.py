@@ -57,27 +57,23 @@ class Room:
     tenant_jobs: int | None = None
 
 
-def room(  # noqa: PLR0913 - the facts that the room depends on
-    *,
-    slots: int,
-    running: int,
-    running_bulk: int,
-    out: int,
-    others_wait: bool,
-    tenant_jobs: int | None = None,
-) -> Room:
-    """The room that `slots` workers' slots leave when `running` are taken and `out` rings have not been heard yet.
+def others_wait(candidates: Collection[Candidate]) -> bool:
+    """Whether anything but bulk waits."""
+    return any(not one.is_bulk for one in candidates)
 
-    Whose rings are out is not known: for the share of bulk they count as bulk.
-    """
-    free = max(0, slots - running)
+
+def free_room(slots: int, in_flight: InFlight, out: int) -> int:
+    """How many rings may go out while `out` have not been heard yet: a little more than the free slots."""
+    return max(0, math.ceil(OVERBOOKING * max(0, slots - sum(in_flight.values()))) - out)
+
+
+def bulk_room(slots: int, in_flight: InFlight, out: int, *, others_wait: bool) -> int:
+    """How many of them may be bulk. Whose rings are out is not known: here they count as bulk."""
+    if slots <= 0:
+        return 0
     share = BULK_SHARE if others_wait else BULK_SHARE_ALONE
-    bulk_slots = max(1, math.floor(share * slots)) if slots else 0
-    return Room(
-        jobs=max(0, math.ceil(OVERBOOKING * free) - out),
-        bulk=max(0, bulk_slots - running_bulk - out),
-        tenant_jobs=tenant_jobs,
-    )
+    running = sum(count for (_, priority), count in in_flight.items() if priority >= BULK)
+    return max(0, max(1, math.floor(share * slots)) - running - out)
 
 
 def pick(candidates: Collection[Candidate], in_flight: InFlight, room: Room) -> list[str]:

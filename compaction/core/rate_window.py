@@ -30,7 +30,7 @@ class Spend:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class Rates:
     """The most per window, None for no limit."""
 
     requests: int | None = None
@@ -38,7 +38,7 @@ class Allowance:
     output_tokens: int | None = None
 
     @property
-    def is_limited(self) -> bool:
+    def are_set(self) -> bool:
         """Whether there is any limit."""
         return any(limit is not None for limit in self.limits())
 
@@ -46,14 +46,28 @@ class Allowance:
         """The limits in the order of a Spend's fields."""
         return self.requests, self.input_tokens, self.output_tokens
 
-    def share(self, sharers: int) -> Allowance:
+    def share(self, sharers: int) -> Rates:
         """One of `sharers` equal shares, rounded down."""
-        return Allowance(*(limit if limit is None else limit // max(1, sharers) for limit in self.limits()))
+        return Rates(*(limit if limit is None else limit // max(1, sharers) for limit in self.limits()))
 
     def fitted(self, spend: Spend) -> Spend:
         """The spend, no larger than the limits: what exceeds a limit alone goes when nothing else does."""
         pairs = zip(_values(spend), self.limits(), strict=True)
         return Spend(*(value if limit is None else min(value, limit) for value, limit in pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one credential may use: rates per window and model, and calls of one tenant in flight at once."""
+
+    rates: Rates = Rates()
+    tenant_calls: int | None = None
+    window_seconds: float = WINDOW_SECONDS
+
+    @property
+    def are_set(self) -> bool:
+        """Whether there is anything to count."""
+        return self.rates.are_set or self.tenant_calls is not None
 
 
 @dataclass(slots=True)
@@ -81,11 +95,11 @@ class RateWindow:
         """Counts a grant."""
         self._grants.append(grant)
 
-    def wait_seconds(self, spend: Spend, allowance: Allowance, now_seconds: float) -> float:
-        """How long until `spend`, fitted to `allowance`, has room; 0 when it has now. Nothing fits a limit of 0."""
+    def wait_seconds(self, spend: Spend, rates: Rates, now_seconds: float) -> float:
+        """How long until `spend`, fitted to `rates`, has room; 0 when it has now. Nothing fits a limit of 0."""
         grants = self.grants(now_seconds)
-        wanted = allowance.fitted(spend)
-        return max(_waits(grants, wanted, allowance, now_seconds, self.seconds), default=0.0)
+        wanted = rates.fitted(spend)
+        return max(_waits(grants, wanted, rates, now_seconds, self.seconds), default=0.0)
 
 
 def _values(spend: Spend) -> tuple[int, int, int]:
@@ -93,10 +107,10 @@ def _values(spend: Spend) -> tuple[int, int, int]:
 
 
 def _waits(
-    grants: list[Granted], wanted: Spend, allowance: Allowance, now_seconds: float, window_seconds: float
+    grants: list[Granted], wanted: Spend, rates: Rates, now_seconds: float, window_seconds: float
 ) -> Iterator[float]:
     """The wait that each limited resource asks for."""
-    for place, limit in enumerate(allowance.limits()):
+    for place, limit in enumerate(rates.limits()):
         if limit is None:
             continue
         if limit <= 0:

@@ -45,35 +45,20 @@ SPARE = 2  # candidates per tenant over its equal part of the window, so that sm
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What waits and what runs: jobs that may start now, running jobs by (tenant, priority), and where to look on.
+    """Jobs that may start now. `next_tenant_id` is where to look on, 0 when no tenant was left out."""
 
-    `next_tenant_id` is 0 when no tenant was left out.
-    """
-
-    candidates: tuple[Candidate, ...]
-    in_flight: dict[tuple[int, int], int]
+    candidates: tuple[Candidate, ...] = ()
     next_tenant_id: int = 0
-
-    @property
-    def running(self) -> int:
-        """All running jobs."""
-        return sum(self.in_flight.values())
-
-    @property
-    def running_bulk(self) -> int:
-        """Running jobs of the bulk class."""
-        return sum(count for (_, priority), count in self.in_flight.items() if priority >= fairness.BULK)
-
-    @property
-    def others_wait(self) -> bool:
-        """Whether anything but bulk waits."""
-        return any(not one.is_bulk for one in self.candidates)
 
 
 _SECOND: ColumnElement[Any] = literal_column("interval '1 second'")
 _CLASSES = "ARRAY[{}]::smallint[]".format(",".join(str(level) for level in sorted(set(PRIORITIES.values()))))
 _RUNNING = (
     select(jobs.c.tenant_id, jobs.c.priority, func.count()).where(RUNNING).group_by(jobs.c.tenant_id, jobs.c.priority)
+)
+
+_RUNNING_SINCE = (
+    select(func.count()).select_from(jobs).where(RUNNING, jobs.c.lease_token > bindparam("b_token", type_=BigInteger))
 )
 
 
@@ -175,24 +160,36 @@ _FORGET_RING = (
 )
 
 
+async def in_flight(conn: AsyncConnection) -> dict[tuple[int, int], int]:
+    """The running jobs by (tenant, priority)."""
+    return {(tenant, priority): count for tenant, priority, count in await conn.execute(_RUNNING)}
+
+
+async def running_since(conn: AsyncConnection, token: int) -> int:
+    """How many jobs run that were claimed after the fencing token `token` was drawn."""
+    count: int = (await conn.execute(_RUNNING_SINCE, {"b_token": token})).scalar_one()
+    return count
+
+
 async def look(conn: AsyncConnection, limit: int, redispatch_seconds: float, *, after_tenant_id: int = 0) -> View:
-    """The oldest jobs that may start now, enough of each tenant for `limit` rings in all, and what runs.
+    """The oldest jobs that may start now, enough of each tenant for `limit` rings in all.
 
     Call it in a transaction of its own or with `mark`: it tells the planner for the rest of it not to sort.
+
     A job may start when it is due, not cancelled, its session has no other active job, and it was never rung for or
     not heard of for `redispatch_seconds`.
     """
-    running = {(tenant, priority): count for tenant, priority, count in await conn.execute(_RUNNING)}
+    if limit <= 0:
+        return View(next_tenant_id=after_tenant_id)
     found = await conn.execute(_TENANTS, {"b_after_tenant_id": after_tenant_id, "b_limit": MAX_TENANTS})
     tenants = list(found.scalars())
-    following = tenants[-1] if len(tenants) == MAX_TENANTS else 0
-    if not tenants or limit <= 0:
-        return View((), running, following)
-    each = min(limit, SPARE * -(-limit // len(tenants)) + SPARE)
+    if not tenants:
+        return View()
     await conn.execute(_BY_INDEX)
+    each = min(limit, SPARE * -(-limit // len(tenants)) + SPARE)
     values = {"b_tenant_ids": tenants, "b_limit": each, "b_redispatch_seconds": redispatch_seconds}
     candidates = tuple(Candidate(*row) for row in await conn.execute(_CANDIDATES, values))
-    return View(candidates, running, following)
+    return View(candidates, tenants[-1] if len(tenants) == MAX_TENANTS else 0)
 
 
 async def mark(conn: AsyncConnection, job_ids: Sequence[str], redispatch_seconds: float) -> list[str]:
@@ -210,7 +207,7 @@ async def mark(conn: AsyncConnection, job_ids: Sequence[str], redispatch_seconds
 async def due(conn: AsyncConnection, limit: int, redispatch_seconds: float) -> list[str]:
     """Marks up to `limit` jobs and tells which to ring for: urgent ones first, tenants in turn, no share for bulk."""
     view = await look(conn, limit, redispatch_seconds)
-    picked = fairness.pick(view.candidates, view.in_flight, Room(jobs=limit, bulk=limit))
+    picked = fairness.pick(view.candidates, await in_flight(conn), Room(jobs=limit, bulk=limit))
     return await mark(conn, picked, redispatch_seconds)
 
 

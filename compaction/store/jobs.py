@@ -1,6 +1,6 @@
 """Jobs: the one name for what other rooms do with them. Each chore has its own file."""
 
-from compaction.store.dispatching import due, forget_ring, look, mark
+from compaction.store.dispatching import View, due, forget_ring, in_flight, look, mark, running_since
 from compaction.store.enqueuing import Enqueued, NewJob, enqueue
 from compaction.store.finishing import Finish, finish
 from compaction.store.job_ends import Reaped, cancel, reap_expired
@@ -19,6 +19,7 @@ __all__ = [
     "JobRow",
     "NewJob",
     "Reaped",
+    "View",
     "beat",
     "cancel",
     "cancel_requested",
@@ -30,12 +31,14 @@ __all__ = [
     "finish",
     "forget_ring",
     "get",
+    "in_flight",
     "list_attempts",
     "list_jobs",
     "look",
     "mark",
     "next_waiting",
     "reap_expired",
+    "running_since",
     "save_paid_summary",
     "set_progress",
 ]

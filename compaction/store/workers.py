@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.store import plain
-from compaction.store.tables import workers
+from compaction.store.tables import provider_pauses, workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,14 @@ class WorkerRow:
     beat_at: datetime
     silent_seconds: float
     provider: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Slots of workers whose provider is open. `trial_token`: some others are on trial, to which later leases belong."""
+
+    slots: int
+    trial_token: int | None = None
 
 
 _OWNER = bindparam("b_owner", type_=Text)
@@ -47,6 +55,25 @@ _FORGET_SILENT = delete(workers).where(
 )
 _LIST = select(workers, cast(extract("epoch", func.now() - workers.c.beat_at), Double)).order_by(workers.c.owner)
 
+_PHASE = func.coalesce(provider_pauses.c.phase, literal_column("'open'"))
+_CAPACITY = (
+    select(_PHASE, func.sum(workers.c.slots), func.max(provider_pauses.c.trial_token))
+    .outerjoin(provider_pauses, provider_pauses.c.provider == workers.c.provider)
+    .where(
+        ~workers.c.draining,
+        workers.c.beat_at > func.now() - bindparam("b_seconds", type_=Double) * literal_column("interval '1 second'"),
+    )
+    .group_by(_PHASE)
+)
+_SHARERS = (
+    select(func.count())
+    .select_from(workers)
+    .where(
+        workers.c.provider == bindparam("b_provider", type_=Text),
+        workers.c.beat_at > func.now() - bindparam("b_seconds", type_=Double) * literal_column("interval '1 second'"),
+    )
+)
+
 
 async def beat_worker(  # noqa: PLR0913, PLR0917 - what a worker says of itself
     conn: AsyncConnection,
@@ -62,6 +89,14 @@ async def beat_worker(  # noqa: PLR0913, PLR0917 - what a worker says of itself
     await conn.execute(_BEAT, values | {"b_owner": plain.text("owner", owner), "b_provider": provider})
 
 
+async def capacity(conn: AsyncConnection, silent_seconds: float) -> Capacity:
+    """What the living workers can take: those that beat within `silent_seconds` and do not leave."""
+    found = await conn.execute(_CAPACITY, {"b_seconds": silent_seconds})
+    slots = {phase: (count, token) for phase, count, token in found}
+    _, token = slots.get("trial", (0, None))
+    return Capacity(slots.get("open", (0, None))[0], token if "trial" in slots else None)
+
+
 async def forget(conn: AsyncConnection, owner: str) -> None:
     """The process ends in good order."""
     await conn.execute(_FORGET, {"b_owner": owner})
@@ -70,6 +105,12 @@ async def forget(conn: AsyncConnection, owner: str) -> None:
 async def forget_silent(conn: AsyncConnection, seconds: float) -> int:
     """Forgets processes that did not beat for so long; tells how many."""
     return (await conn.execute(_FORGET_SILENT, {"b_seconds": seconds})).rowcount
+
+
+async def sharers(conn: AsyncConnection, provider: str, silent_seconds: float) -> int:
+    """How many living workers use this credential."""
+    count: int = (await conn.execute(_SHARERS, {"b_provider": provider, "b_seconds": silent_seconds})).scalar_one()
+    return count
 
 
 async def list_workers(conn: AsyncConnection) -> list[WorkerRow]:

@@ -123,6 +123,24 @@ class ClaudeSummarizer:
             raise failure or call_failures.not_a_message(request_id=call.request_id)
         return count
 
+    async def probe(self) -> None:
+        """Asks for the list of models, which needs a valid key and costs nothing. Raises like `summarize`.
+
+        A gateway that does not offer it has answered, and that will do.
+        """
+        call = ModelCall("/v1/models", Upload(b""), (), self._deadlines)
+        failure: ProviderError | None = None
+        try:
+            async with asyncio.timeout(MODELS_API_SECONDS):
+                await self._client().models.list(limit=1)
+        except self._sdk.APIStatusError as error:
+            call.reply_headers = dict(error.response.headers)
+            failure = call.refused(error.status_code, error.body)
+        except Exception as error:  # noqa: BLE001 - as in `_send`
+            failure = self._broken(error, call)
+        if failure is not None and failure.status not in _NOT_OFFERED:
+            raise failure
+
     async def limits(self, model: str) -> ModelLimits | None:
         """What the Models API says about `model`, kept for an hour; None where there is no such API or no answer."""
         return await self._directory.limits(model)

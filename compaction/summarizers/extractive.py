@@ -37,6 +37,9 @@ class ExtractiveSummarizer:
         del request
         return None
 
+    async def probe(self) -> None:
+        """Always works: there is nobody to be down."""
+
 
 def extract(request: SummaryRequest, *, ending: Ending = "next_step") -> str:
     """The whole reply text for a request: pure, bounded by the request's output cap, valid UTF-8."""

@@ -68,6 +68,9 @@ class ScriptedSummarizer:
         del request
         return self.counted_tokens
 
+    async def probe(self) -> None:
+        """Works."""
+
 
 @dataclass(slots=True)
 class MemoryHistory:

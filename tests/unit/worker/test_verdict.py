@@ -11,7 +11,7 @@ from compaction.core.boundary import Boundary
 from compaction.core.breaker import BreakerChange, BreakerState
 from compaction.core.jobs import Trigger
 from compaction.core.results import CompactionResult, Skipped
-from compaction.errors import ApiError, AuthError, NoSummary, Overloaded, RateLimited
+from compaction.errors import ApiError, AuthError, NoSummary, Overloaded, RateLimited, Throttled
 from compaction.store.jobs import Claim, JobRow
 from compaction.store.sessions import SessionRow
 from worker import verdict
@@ -115,7 +115,33 @@ def test_the_operator_sets_the_first_pause_and_each_further_one_doubles() -> Non
 
 
 def test_retry_after_of_the_provider_is_honoured() -> None:
-    assert verdict.on_error(claim(), RateLimited(retry_after_seconds=40), [], jitter=0.5).delay_seconds == 40.0
+    """Of an overload; of a rate limit up to a fifth more, so that those who were told the same come one by one."""
+    assert verdict.on_error(claim(), Overloaded(retry_after_seconds=40), [], jitter=0.5).delay_seconds == 40.0
+    assert verdict.on_error(claim(), RateLimited(retry_after_seconds=40), [], jitter=0.5).delay_seconds == 44.0
+
+
+@pytest.mark.parametrize("error", [RateLimited(), Throttled()])
+def test_a_rate_limit_uses_up_neither_the_attempt_nor_the_call(error: RateLimited) -> None:
+    """Also in the last attempt. The first sleep is 2 s and up to a fifth more."""
+    finish = verdict.on_error(claim(attempt=5), error, [], jitter=0.0)
+    assert (finish.status, finish.outcome, finish.counted) == ("retrying", "snoozed", False)
+    assert (finish.snoozed, finish.refused_calls, finish.delay_seconds) == (True, 1, 2.0)
+    assert finish.breaker is None
+
+
+def test_a_rate_limited_job_ends_with_its_deadline() -> None:
+    finish = verdict.on_error(claim(age_seconds=24 * 3600.0 - 1), RateLimited(), [], jitter=0.0)
+    assert (finish.status, finish.error) == (
+        "failed",
+        {"code": "rate_limited", "message": RateLimited().message, "retryable": True},
+    )
+
+
+def test_a_job_that_meets_a_paused_provider_is_given_back_whole() -> None:
+    finish = verdict.given_back(AuthError(), [])
+    assert (finish.status, finish.outcome, finish.counted, finish.refused_calls) == ("retrying", "released", False, 1)
+    assert finish.error == {"code": "auth_error", "message": AuthError().message, "retryable": True}
+    assert finish.breaker is None
 
 
 @pytest.mark.parametrize(("attempt", "age_seconds"), [(5, 10.0), (1, 24 * 3600.0)])
