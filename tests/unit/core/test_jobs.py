@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.core import jobs
-from compaction.core.jobs import GiveUp, Retry, Status, after_failure, backoff_seconds, may_follow
+from compaction.core.jobs import (
+    GiveUp,
+    Retry,
+    Status,
+    after_failure,
+    after_snooze,
+    backoff_seconds,
+    may_follow,
+    snooze_seconds,
+)
 
 ALLOWED = {  # docs/state_machine.md
     ("queued", "running"),
@@ -69,3 +78,19 @@ def test_final_trouble_the_fifth_attempt_and_the_deadline_end_it() -> None:
     assert failed(retryable=False) == GiveUp()
     assert failed(attempt=5) == GiveUp()
     assert failed(age_seconds=24 * 3600 - 1) == GiveUp()
+
+
+def test_a_throttled_job_sleeps_2_4_8_seconds_and_a_minute_at_most() -> None:
+    assert [snooze_seconds(number, 0.0) for number in range(4)] == [2.0, 4.0, 8.0, 16.0]
+    assert snooze_seconds(10**6, 0.0) == 60.0
+
+
+def test_a_throttled_job_sleeps_as_long_as_it_was_told_and_up_to_a_fifth_longer() -> None:
+    assert snooze_seconds(0, 0.0, 30.0) == 30.0
+    assert snooze_seconds(0, 1.0, 30.0) == pytest.approx(36.0)
+    assert snooze_seconds(0, 0.0, 7_200.0) == 3_600.0
+
+
+def test_a_snooze_uses_up_no_attempt_and_ends_with_the_deadline() -> None:
+    assert after_snooze(snoozes=0, age_seconds=0.0, jitter=0.0) == Retry(2.0, counted=False)
+    assert after_snooze(snoozes=0, age_seconds=24 * 3600 - 1, jitter=0.0) == GiveUp()
