@@ -122,15 +122,25 @@ def decode_message(body: bytes, *, seq: int | None = None) -> Message:
         value = jsonbytes.decode(body)
     except ValueError as error:
         raise MessageProblem("message", str(error)) from None
-    return message_from(value, seq=seq)
+    if body.count(b"{") + body.count(b"[") > MAX_NESTING:  # as many levels take as many brackets
+        _check_nesting(value)
+    return _message(value, seq)
 
 
 def message_from(value: Json, *, seq: int | None = None) -> Message:
     """The message in a decoded JSON object. Raises MessageProblem naming the field that is wrong."""
-    if not isinstance(value, dict):
-        raise MessageProblem("message", "must be an object with role and content")
+    _check_nesting(value)
+    return _message(value, seq)
+
+
+def _check_nesting(value: Json) -> None:
     if jsonbytes.nested_deeper_than(value, MAX_NESTING):
         raise MessageProblem("message", f"is nested deeper than {MAX_NESTING} levels")
+
+
+def _message(value: Json, seq: int | None) -> Message:
+    if not isinstance(value, dict):
+        raise MessageProblem("message", "must be an object with role and content")
     role = value.get("role")
     if role not in ROLES:
         raise MessageProblem("role", "must be user, assistant or system")
