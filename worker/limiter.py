@@ -138,50 +138,69 @@ class Limiter:
         model, now = self._model(asked.model), self._clock()
         if model.paused_until > now:
             return model.paused_until - now
-        alone = model.doubted_at is not None and model.forgiven_seconds(now) == 0
-        if alone and (wait := await self._own_wait(model, asked, now)) > 0:
-            return wait
+        if model.doubted_at is not None and model.forgiven_seconds(now) == 0:
+            return await self._try_alone(model, asked, max(1, await self._sharers()))
         try:
             if model.doubted_at is not None and model.contact_at is None:
                 await self._tell(asked.model, model)
                 model.contact_at = now
-            if not alone and (wait := model.settling_seconds(now)) > 0:
+            if (wait := model.settling_seconds(now)) > 0:
                 return wait
-            taken = await self._shared.take(replace(asked, settle_seconds=0.0) if alone else asked)
-            return await self._judged(model, asked, taken)
+            taken = await self._shared.take(asked)
+            if (wait := await self._judged(model, asked.model, taken)) > 0:
+                return wait
         except Unreachable as problem:
             self._note_loss(model, now, problem)
-            return self._granted(model, asked, None) if alone else max(model.forgiven_seconds(now), BUSY_SECONDS)
-
-    async def _judged(self, model: _Model, asked: Asked, taken: Taken) -> Place | float:
-        now = self._clock()
-        if taken.born != model.born:
-            if model.born is not None:
-                model.doubt(now)
-                _log.warning("limits.forgotten", model=asked.model)
-                await self._tell(asked.model, model)
-            model.born = taken.born
-        if taken.obstacle == "young":
-            model.doubt(now)
-            model.contact_at = now if model.contact_at is None else model.contact_at
-        elif taken.age_seconds >= SETTLE_SECONDS and model.settling_seconds(now) == 0:
-            model.trust()
-        if not taken.obstacle:
-            return self._granted(model, asked, taken)
-        return BUSY_SECONDS if taken.obstacle == "tenant" else max(taken.wait_seconds, 0.01)
-
-    def _granted(self, model: _Model, asked: Asked, taken: Taken | None) -> Place:
-        granted = Granted(self._clock(), asked.spend, None if taken is None else taken.born)
+            return max(model.forgiven_seconds(now), BUSY_SECONDS)
+        granted = Granted(self._clock(), asked.spend, taken.born)
         model.window.add(granted)
         return Place(asked, granted, taken)
 
-    async def _own_wait(self, model: _Model, asked: Asked, now: float) -> float:
-        """How long until an equal share of the limits has room."""
-        sharers = max(1, await self._sharers())
-        calls = self._in_flight[asked.model, asked.tenant]
+    async def _try_alone(self, model: _Model, asked: Asked, sharers: int) -> Place | float:
+        """A place within this process's own share, for which Redis, if it is there, must find room as well.
+
+        It counts before Redis is asked: many calls ask at once.
+        """
+        now, calls = self._clock(), self._in_flight[asked.model, asked.tenant]
         if self._tenant_calls is not None and len(calls) >= max(1, self._tenant_calls // sharers):
             return BUSY_SECONDS
-        return model.window.wait_seconds(asked.spend, self.rates.share(sharers), now)
+        if (wait := model.window.wait_seconds(asked.spend, self.rates.share(sharers), now)) > 0:
+            return wait
+        place = Place(asked, Granted(now, asked.spend), None)
+        model.window.add(place.granted)
+        calls.add(asked.call)
+        wait = BUSY_SECONDS
+        try:
+            taken = await self._shared.take(replace(asked, settle_seconds=0.0))
+            wait = await self._judged(model, asked.model, taken)
+            place.granted.born, place.taken = taken.born, taken
+        except Unreachable as problem:
+            self._note_loss(model, now, problem)
+            wait = 0.0
+        finally:
+            if wait > 0:
+                model.window.remove(place.granted)
+                calls.discard(asked.call)
+        return place if wait <= 0 else wait
+
+    async def _judged(self, model: _Model, name: str, taken: Taken) -> float:
+        """How long to wait after this answer, 0 if it is a place; what it says about Redis's memory is noted."""
+        now = self._clock()
+        if model.born not in {None, taken.born}:
+            if model.doubted_at is None:
+                _log.warning("limits.forgotten", model=name)
+            await self._tell(name, model)
+        model.born = taken.born
+        if taken.obstacle == "young":
+            model.doubt(now)
+        if model.doubted_at is not None and model.contact_at is None:
+            await self._tell(name, model)
+            model.contact_at = now
+        elif taken.age_seconds >= SETTLE_SECONDS and model.settling_seconds(now) == 0:
+            model.trust()
+        if not taken.obstacle:
+            return 0.0
+        return BUSY_SECONDS if taken.obstacle == "tenant" else max(taken.wait_seconds, 0.01)
 
     async def _tell(self, name: str, model: _Model) -> None:
         """Tells Redis of the grants that it does not know. Raises Unreachable."""

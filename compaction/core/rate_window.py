@@ -95,6 +95,10 @@ class RateWindow:
         """Counts a grant."""
         self._grants.append(grant)
 
+    def remove(self, grant: Granted) -> None:
+        """Counts it no longer: it was not used."""
+        self._grants = [one for one in self._grants if one is not grant]
+
     def wait_seconds(self, spend: Spend, rates: Rates, now_seconds: float) -> float:
         """How long until `spend`, fitted to `rates`, has room; 0 when it has now. Nothing fits a limit of 0."""
         grants = self.grants(now_seconds)
