@@ -70,17 +70,18 @@ def api_messages(messages: Sequence[Message], *, close_open: bool = False) -> li
 
 def fresh_body(request: FreshRequest) -> bytes:
     """The JSON body of a streaming request with the transcript as fenced text: no tools, no marks, no thinking."""
-    texts = (render_transcript(request.messages), request.user_prompt)
+    system, prompt = clean_value([request.system_prompt, request.user_prompt], Counter())
+    texts = (render_transcript(request.messages), prompt)  # the transcript comes clean
     body: dict[str, Json] = {
         "model": request.model,
         "max_tokens": request.max_output_tokens,
         "stream": True,
-        "system": request.system_prompt,
+        "system": system,
         "messages": [{"role": "user", "content": [{"type": "text", "text": text} for text in texts if text.strip()]}],
     }
-    if not request.system_prompt.strip():
+    if not system.strip():
         del body["system"]
-    return jsonbytes.encode(clean_value(body, Counter()))
+    return jsonbytes.encode(body)
 
 
 def prefix_hash(messages: Sequence[Message]) -> str:
@@ -104,7 +105,8 @@ def prefix_hashes(messages: Sequence[Message]) -> list[str]:
     last = ""
     for message in messages:
         if message.in_conversation:
-            text = jsonbytes.canonical({"role": message.role, "content": message.content})
-            last = hashlib.sha256(last.encode("ascii") + text).hexdigest()
+            digest = hashlib.sha256(last.encode("ascii"))
+            digest.update(jsonbytes.canonical({"role": message.role, "content": message.content}))
+            last = digest.hexdigest()
             hashes.append(last)
     return hashes

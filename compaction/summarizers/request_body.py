@@ -6,6 +6,7 @@ drops its bytes leaves nothing to keep.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 
 import msgspec
@@ -14,6 +15,7 @@ from compaction.core import jsonbytes
 
 PIECE_BYTES = 256 * 1024  # large enough that a summary's request is one or two writes
 
+_STREAMS = re.compile(rb'\{"model":"[^"\\]*","max_tokens":[0-9]+,"stream":true[,}]')  # how `core.wire` begins a body
 _NOT_COUNTED = frozenset(  # what /v1/messages takes and /v1/messages/count_tokens refuses as an extra input
     {"max_tokens", "stream", "metadata", "stop_sequences", "service_tier", "container", "inference_geo"}
 )
@@ -37,6 +39,8 @@ class Upload:
 
 def streaming(body: bytes) -> bytes:
     """The body with `"stream": true`; unchanged when it says so already."""
+    if _STREAMS.match(body):
+        return body
     members = _members(body)
     if members.get("stream") == b"true":
         return body
