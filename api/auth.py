@@ -10,7 +10,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from api.services import services
 from compaction.errors import Forbidden, Unauthorized
 from compaction.store import tenants
-from compaction.store.tenants import Principal
+from compaction.store.tenants import OPERATOR_TENANT, Principal
 
 MAX_KEY_CHARS = 200  # ours have 55; a longer header is no key and not worth a query
 
@@ -18,10 +18,14 @@ _bearer = HTTPBearer(auto_error=False, scheme_name="key", description="`Authoriz
 
 
 class Requires:
-    """A dependency: the caller's key is valid and has one of `scopes`. Raises Unauthorized or Forbidden."""
+    """A dependency: the caller's key is valid and has one of `scopes`. Raises Unauthorized or Forbidden.
 
-    def __init__(self, *scopes: str) -> None:
+    With `operator` the key must also be of the tenant that runs the service: the call is about all tenants.
+    """
+
+    def __init__(self, *scopes: str, operator: bool = False) -> None:
         self.scopes = scopes
+        self.operator = operator
 
     async def __call__(
         self, request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
@@ -39,6 +43,8 @@ class Requires:
         if principal.scopes.isdisjoint(self.scopes):
             needed = " or ".join(self.scopes)
             raise Forbidden(f"The key lacks the scope {needed} for this call. Ask an admin for a key that has it.")
+        if self.operator and not principal.is_operator:
+            raise Forbidden(f"This call is for the service's operator alone: for keys of the tenant {OPERATOR_TENANT}.")
         return principal
 
 
@@ -47,4 +53,5 @@ SessionWriter = Annotated[Principal, Depends(Requires("sessions:write"))]
 JobWriter = Annotated[Principal, Depends(Requires("jobs:write"))]
 Operator = Annotated[Principal, Depends(Requires("ops"))]
 Admin = Annotated[Principal, Depends(Requires("admin"))]
+ProviderKeeper = Annotated[Principal, Depends(Requires("ops", operator=True))]
 HookKeeper = Annotated[Principal, Depends(Requires("admin", "ops"))]

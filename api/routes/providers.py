@@ -1,4 +1,4 @@
-"""Providers: which are paused and why, and the operator's word that one works again."""
+"""Providers: which are paused and why, and the operator's word that one works again. All tenants share them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api import openapi
 from api.answers import json_answer
-from api.auth import Operator
+from api.auth import ProviderKeeper
 from api.schemas.providers import Provider, ProviderList
 from api.services import services
 from compaction.errors import NotFound
@@ -26,7 +26,7 @@ ProviderPath = Annotated[str, Path(description="The provider's name", pattern=r"
     summary="Paused providers",
     responses={200: openapi.gives(ProviderList, "Every credential that was ever paused"), **openapi.refuses()},
 )
-async def list_providers(request: Request, _caller: Operator) -> Response:
+async def list_providers(request: Request, _caller: ProviderKeeper) -> Response:
     """Credentials at the model's API that were paused by a refused key, an empty account or an outage."""
     async with services(request).database.connect() as conn:
         rows = await pauses.list_pauses(conn)
@@ -38,7 +38,7 @@ async def list_providers(request: Request, _caller: Operator) -> Response:
     summary="Resume a paused provider",
     responses={200: openapi.gives(Provider, "Open"), **openapi.refuses(404)},
 )
-async def resume(request: Request, _caller: Operator, name: ProviderPath) -> Response:
+async def resume(request: Request, _caller: ProviderKeeper, name: ProviderPath) -> Response:
     """Let jobs call the provider again at once, without waiting for its probe. Asking again changes nothing."""
     async with services(request).database.begin() as conn:
         await pauses.resume(conn, name)

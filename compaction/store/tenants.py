@@ -20,7 +20,7 @@ from compaction.store import plain
 from compaction.store.tables import api_keys, tenants
 
 SCOPES = ("sessions:write", "jobs:write", "read", "ops", "admin")  # DESIGN §8
-DEFAULT_TENANT = "default"
+OPERATOR_TENANT = "default"  # of the bootstrap key: whoever runs the service, and alone sees over the tenants' walls
 PUBLIC_ID_CHARS = 8  # 36^8: collisions are refused by the unique index and never happen in practice
 SECRET_BYTES = 32  # 256 random bits need no slow hash; 43 characters of urlsafe base64
 MAX_TENANT_CHARS = 200  # like session ids
@@ -45,6 +45,11 @@ class Principal:
     tenant: str
     public_id: str
     scopes: frozenset[str]
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the key is of the tenant that runs the service; what it may do still depends on its scopes."""
+        return self.tenant == OPERATOR_TENANT
 
 
 _TENANT = (
@@ -160,9 +165,9 @@ async def authenticate(conn: AsyncConnection, key_text: str, pepper: str) -> Pri
 
 async def bootstrap(conn: AsyncConnection, key_text: str, pepper: str) -> Principal:
     """Makes the operator's own key valid: tenant "default", all scopes. Idempotent; raises errors.InvalidRequest."""
-    tenant_id = await ensure_tenant(conn, DEFAULT_TENANT)
+    tenant_id = await ensure_tenant(conn, OPERATOR_TENANT)
     issued = await create_key(conn, tenant_id, SCOPES, pepper=pepper, key=key_text)
-    return Principal(tenant_id, DEFAULT_TENANT, issued.public_id, frozenset(SCOPES))
+    return Principal(tenant_id, OPERATOR_TENANT, issued.public_id, frozenset(SCOPES))
 
 
 def _random_key() -> str:

@@ -13,7 +13,7 @@ CALLS = {  # one call per scope that is allowed with this scope alone
     "jobs:write": ("POST", "/v1/compactions", {"session_id": "nobody"}),
     "read": ("GET", "/v1/compactions", None),
     "ops": ("POST", "/v1/sessions/nobody/breaker/reset", None),
-    "admin": ("POST", "/v1/api-keys", {"tenant": "t", "scopes": ["read"]}),
+    "admin": ("POST", "/v1/api-keys", {"tenant": "scoped", "scopes": ["admin"]}),
 }
 
 
