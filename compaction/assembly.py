@@ -54,15 +54,17 @@ def assemble(task: Task, view: Survey, made: Made, built: Built, start: SessionS
     """The result of a compaction with a summary.
 
     Attachments are left out, the least needed first, where they would take the session over its threshold or make it
-    larger than what the summary replaces.
+    larger than what the summary replaces. Sizes after the compaction are estimates times the session's learned ratio,
+    like those before it.
     """
     boundary = replace(_boundary(task, view, made.strategy), pinned=made.pinned)
-    message = _summary_message(task, view, made, boundary)
+    message = summary_message(task, view, made, boundary)
     stay = view.kept.messages
-    fixed = view.overhead_tokens + tokens.estimate_messages((message, *stay, *start.messages))
-    room = min(task.thresholds.auto_compact - 1 - fixed, view.replaced_tokens - 1 - tokens.estimate_message(message))
+    added = tokens.estimate_messages((message, *start.messages))
+    fixed = view.overhead_tokens + added + tokens.estimate_messages(stay)
+    room = min(int(task.thresholds.auto_compact / view.ratio) - 1 - fixed, view.replaced_tokens - 1 - added)
     restored = _named(task, "attachment", attachments.within(built.messages, max(0, room)))
-    after = fixed + tokens.estimate_messages(restored)
+    after = round(view.ratio * (fixed + tokens.estimate_messages(restored)))
     return CompactionResult(
         job_id=task.order.job_id,
         strategy=made.strategy,
@@ -101,7 +103,7 @@ def _light(
     task: Task, view: Survey, stay: tuple[Message, ...], cleared_ids: tuple[str, ...], saved_tokens: int
 ) -> CompactionResult:
     boundary = _boundary(task, view, "microcompact")
-    after = max(0, view.pre_tokens - saved_tokens)
+    after = max(0, view.pre_tokens - round(view.ratio * saved_tokens))
     return CompactionResult(
         job_id=task.order.job_id,
         strategy="microcompact",
@@ -114,6 +116,12 @@ def _light(
         cleared_ids=cleared_ids,
         under_threshold=after < task.thresholds.auto_compact,
     )
+
+
+def gains(view: Survey, result: CompactionResult) -> bool:
+    """Whether what stands for the replaced messages is smaller than they are, by the same estimator (DESIGN §8)."""
+    instead = (*result.summary, *result.attachments, *result.hook_messages)
+    return tokens.estimate_messages(instead) < view.replaced_tokens
 
 
 def _boundary(task: Task, view: Survey, strategy: str) -> Boundary:
@@ -129,7 +137,8 @@ def _boundary(task: Task, view: Survey, strategy: str) -> Boundary:
     )
 
 
-def _summary_message(task: Task, view: Survey, made: Made, boundary: Boundary) -> Message:
+def summary_message(task: Task, view: Survey, made: Made, boundary: Boundary) -> Message:
+    """The user message that carries the summary into the compacted conversation."""
     stay = view.kept
     text = summary.compact_text(
         made.text,

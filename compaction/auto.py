@@ -18,6 +18,7 @@ from compaction.pipeline import compact_conversation, compact_with_memory
 from compaction.task import Ports, Task, survey
 
 NOTHING = Skipped("nothing_to_compact")
+LIGHT = frozenset({"microcompact", "session_memory"})  # strategies that need no model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,9 @@ async def run(task: Task, switches: Switches, ports: Ports) -> Outcome:
 
 async def auto_compact_if_needed(task: Task, switches: Switches, ports: Ports) -> Outcome:
     """Guards first, then the ladder; the first step that brings the session under its threshold ends it."""
+    off = policy.skip_reason(_guards(task, switches, task.thresholds.auto_compact, 0))
+    if off is not None:
+        return Skipped(off)  # none of these reasons needs the history
     messages = await ports.history.load()
     size = tokens.session_tokens(messages, system=task.facts.system, tools=task.facts.tools).tokens
     reason = policy.skip_reason(_guards(task, switches, size, tokens.estimate_bytes(messages)))
@@ -51,9 +55,11 @@ async def auto_compact_if_needed(task: Task, switches: Switches, ports: Ports) -
         if policy.nothing_to_compact(messages):
             return NOTHING
         _check_overhead(task, task.thresholds.auto_compact)
-        light = _forced(task) or (size >= task.thresholds.auto_compact and await _light_steps(task, ports))
-        if isinstance(light, CompactionResult):
+        light = await _light_steps(task, ports) if size >= task.thresholds.auto_compact else None
+        if light is not None:
             return light
+        if task.order.strategy in LIGHT:
+            return NOTHING
     del messages  # a call may follow; it loads what it needs
     return await compact_conversation(task, ports)
 
@@ -78,19 +84,20 @@ async def _compact_on_request(task: Task, switches: Switches, ports: Ports) -> O
     return await compact_conversation(task, ports)
 
 
-def _forced(task: Task) -> bool:
-    """Whether the order names how the summary is made: then there is no ladder."""
-    return task.order.strategy in {"fresh", "shared_prefix", "extractive"}
-
-
 async def _light_steps(task: Task, ports: Ports) -> CompactionResult | None:
-    """The steps that need no model, in their order; None when none of them brings the session under its threshold."""
+    """The steps that need no model, in their order; None when none of them brings the session under its threshold.
+
+    An order that names its strategy allows that step alone; one for a part of the session allows none.
+    """
+    order = task.order
+    if order.scope.kind != "full":
+        return None
     messages = await ports.history.load()
-    for step in (_time_based, _cache_edit):
+    for step in (_time_based, _cache_edit) if order.strategy in {None, "microcompact"} else ():
         light = step(task, ports, messages)
         if light is not None and light.under_threshold:
             return light
-    return await _from_memory(task, ports, messages)
+    return await _from_memory(task, ports, messages) if order.strategy in {None, "session_memory"} else None
 
 
 def _time_based(task: Task, ports: Ports, messages: Sequence[Message]) -> CompactionResult | None:
@@ -140,25 +147,18 @@ def _cache_edit(task: Task, ports: Ports, messages: Sequence[Message]) -> Compac
 
 
 async def _from_memory(task: Task, ports: Ports, messages: Sequence[Message]) -> CompactionResult | None:
-    """The conversation by its own memory, None when there is none or it would not come under the threshold."""
+    """The conversation by its own memory, None when there is none or it would not help."""
     memory = session_memory.compact(messages, task.state.memory_document)
-    if memory is None:
-        return None
-    overhead = tokens.estimate_overhead(task.facts.system, task.facts.tools)
-    after = overhead + tokens.estimate_text(memory.summary) + tokens.estimate_messages(memory.kept)
-    if after >= task.thresholds.auto_compact or memory.memory_tokens >= tokens.estimate_messages(memory.replaced):
-        return None
-    try:
-        return await compact_with_memory(task, ports, memory)
-    except NotEffective:  # the wrapping was the last straw: a model may do better
-        return None
+    return None if memory is None else await compact_with_memory(task, ports, memory)
 
 
 def _may_use_memory(task: Task) -> bool:
-    """Instructions want a summary that was written for them; a reactive job and a partial scope want a full one."""
+    """Instructions want a summary that was written for them, a reactive job a full one; whoever names it gets it."""
     order = task.order
-    plain = order.strategy in {None, "session_memory"} and order.scope.kind == "full"
-    return plain and order.trigger != "reactive" and not order.instructions
+    if order.scope.kind != "full":
+        return False
+    plain = order.strategy is None and order.trigger != "reactive" and not order.instructions
+    return plain or order.strategy == "session_memory"
 
 
 def _check_overhead(task: Task, limit_tokens: int) -> None:

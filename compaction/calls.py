@@ -19,7 +19,7 @@ from compaction.core.room import Room
 from compaction.core.shared_prefix import PrefixNotShareable
 from compaction.core.tool_table import ToolTable
 from compaction.core.truncation import Cut
-from compaction.errors import ApiError, NoSummary, PromptTooLong, Refusal, SummaryTruncated
+from compaction.errors import ApiError, NoSummary, PromptTooLong, ProviderError, Refusal, SummaryTruncated
 from compaction.ports import (
     History,
     PaidSummary,
@@ -93,19 +93,16 @@ async def paid_summary(
     """
     spent = _Spent()
     now = Course(kind=plan.kind, model=plan.model, max_output_tokens=plan.max_output_tokens)
-    now = await _counted(plan, now, history, summarizer)
+    now = await _counted(plan, now, history, summarizer, recorder)
     paid: PaidSummary | None = None
     while paid is None:
         await recorder.before_call()  # outside: a spent budget is no refusal that a cut could answer
         try:
-            reply = await _call(plan, now, history, summarizer, recorder)
+            reply, dropped = await _call(plan, now, history, summarizer, recorder)
             spent.add(reply, price)
-            text = _judged(reply, recorder).text
-            cut = _cut(plan, now, await history.load()) if now.cuts else None
-            paid = _paid(now, text, reply, spent, Dropped() if cut is None else cut.dropped)
+            paid = _paid(now, _judged(reply, recorder).text, reply, spent, dropped)
         except PromptTooLong as refusal:
-            now = course.after_refusal(now, refusal)
-            _note_cut(recorder, now, refusal, _cut(plan, now, await history.load()))
+            now = await _after_refusal(plan, now, refusal, history, recorder)
         except ApiError as error:
             now = course.after_output_limit(now, error)
         except (NoSummary, SummaryTruncated, Refusal) as problem:
@@ -117,13 +114,34 @@ async def paid_summary(
     return paid
 
 
-async def _counted(plan: CallPlan, now: Course, history: History, summarizer: Summarizer) -> Course:
-    """The course with the provider's own count of the request, when our estimate doubts that it fits."""
+async def _after_refusal(
+    plan: CallPlan, now: Course, refusal: PromptTooLong, history: History, recorder: Recorder
+) -> Course:
+    following = course.after_refusal(now, refusal)
+    _note_cut(recorder, following, refusal, _cut(plan, following, await history.load()))
+    return following
+
+
+async def _counted(plan: CallPlan, now: Course, history: History, summarizer: Summarizer, recorder: Recorder) -> Course:
+    """The course with the provider's own count of the request, when our estimate doubts that it fits.
+
+    The count is a look-up that saves calls. A provider that refuses it as too long has answered the question; other
+    trouble with it leaves the question to the call itself.
+    """
     room = _room(plan, now)
     if plan.estimated_tokens + room.fixed_tokens <= COUNT_FROM * (room.fits_tokens or 0):
         return now
     fresh = replace(now, kind="fresh")
-    counted = await summarizer.count_tokens(_request(plan, fresh, await history.load()))
+    asking = summarizer.count_tokens(_request(plan, fresh, _cut(plan, fresh, await history.load())))
+    history.release()
+    try:
+        counted = await asking
+    except PromptTooLong as refusal:
+        return await _after_refusal(plan, fresh, refusal, history, recorder)
+    except ProviderError as error:
+        if error.pauses_provider:
+            raise
+        counted = None
     if counted is None or counted <= (room.fits_tokens or 0):
         return now
     return replace(fresh, counted_tokens=counted)
@@ -131,12 +149,16 @@ async def _counted(plan: CallPlan, now: Course, history: History, summarizer: Su
 
 async def _call(
     plan: CallPlan, now: Course, history: History, summarizer: Summarizer, recorder: Recorder
-) -> SummaryReply:
+) -> tuple[SummaryReply, Dropped]:
+    """The reply, and what the request left out."""
     recorder.step("summarizing", 20)
     progress: Progress = _Percent(recorder)
-    call = summarizer.summarize(_request(plan, now, await history.load()), progress)
+    part = _cut(plan, now, await history.load())
+    dropped = part.dropped
+    call = summarizer.summarize(_request(plan, now, part), progress)
+    del part
     history.release()  # hundreds of calls wait at once, and no transcript may wait with them
-    return await call
+    return await call, dropped
 
 
 def _judged(reply: SummaryReply, recorder: Recorder) -> summary.Summary:
@@ -148,13 +170,13 @@ def _judged(reply: SummaryReply, recorder: Recorder) -> summary.Summary:
     return summary.validate(reply)
 
 
-def _request(plan: CallPlan, now: Course, messages: Sequence[Message]) -> SummaryRequest:
+def _request(plan: CallPlan, now: Course, part: _CutPart) -> SummaryRequest:
     asked = plan.ask(now.kind, now.shorter)
     shares = now.kind == "shared_prefix"
     return SummaryRequest(
         kind=now.kind,
         model=plan.facts.model if shares else now.model,  # a cache belongs to one model
-        messages=_cut(plan, now, messages).messages,
+        messages=part.messages,
         system_prompt=asked.system,
         user_prompt=asked.user,
         max_output_tokens=now.max_output_tokens,

@@ -22,17 +22,17 @@ def session_limits(model: str, session: Mapping[str, Json]) -> ModelLimits:
 
 
 def marks(limits: ModelLimits, session: Mapping[str, Json], settings: Settings) -> Thresholds:
-    """The marks of the session's window, shrunk by the session's override or else by the operator's.
+    """The marks of the session's window, shrunk by the session's override and by the operator's: the smaller one wins.
 
     Garbage in an override is ignored: whoever wrote it sees the marks on the session.
     """
-    window = thresholds.parse_window_override(session.get("auto_compact_window", settings.auto_compact_window))
-    percent = thresholds.parse_percent_override(session.get("autocompact_percent", settings.autocompact_percent))
+    windows = map(thresholds.parse_window_override, (session.get("auto_compact_window"), settings.auto_compact_window))
+    shares = map(thresholds.parse_percent_override, (session.get("autocompact_percent"), settings.autocompact_percent))
     return thresholds.thresholds(
         limits.context_window_tokens,
         limits.max_output_tokens,
-        window_override=window.value,
-        percent_override=percent.value,
+        window_override=min((one.value for one in windows if one.value is not None), default=None),
+        percent_override=min((one.value for one in shares if one.value is not None), default=None),
     )
 
 

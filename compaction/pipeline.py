@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compaction import calls, events
-from compaction.assembly import Made, assemble, made_of
-from compaction.core import attachments, constraints, partial, pinned, prompts, sharing, tokens
+from compaction.assembly import Made, assemble, gains, made_of
+from compaction.core import attachments, constraints, partial, pinned, prompts, sharing
 from compaction.core.attachments import Built
 from compaction.core.messages import Message
 from compaction.core.results import CompactionResult
 from compaction.core.session_memory import MemoryCompaction
 from compaction.errors import HookRejected, NoSummary, NotEffective, ProviderError, Refusal, SummaryTruncated
-from compaction.ports import HookContext, PaidSummary, PreCompactAnswer, RequestKind
+from compaction.ports import HookContext, PaidSummary, PreCompactAnswer, RequestKind, SessionStartAnswer
 from compaction.task import Ports, Survey, Task, memory_survey, survey, text_of
 
 HELD_CHARACTERS = (
@@ -51,11 +51,18 @@ async def compact_conversation(task: Task, ports: Ports) -> CompactionResult:
     return await _finished(task, ports, view, made, asked, rest.built)
 
 
-async def compact_with_memory(task: Task, ports: Ports, memory: MemoryCompaction) -> CompactionResult:
-    """The conversation with the session's own memory in the place of a summary; no model is called."""
+async def compact_with_memory(task: Task, ports: Ports, memory: MemoryCompaction) -> CompactionResult | None:
+    """The conversation with the session's own memory in the place of a summary; no model is called.
+
+    None when the session would stay at its threshold, or when the memory is as long as what it stands for: a model may
+    do better. That is seen before any hook is asked.
+    """
     view = memory_survey(survey(task, await ports.history.load()), memory)
-    asked = await _asked(task, ports, view)
     made = Made(text=memory.summary, strategy="session_memory", pinned=view.pinned)
+    plain = assemble(task, view, made, Built(), SessionStartAnswer())
+    if not plain.under_threshold or not gains(view, plain):
+        return None
+    asked = await _asked(task, ports, view)
     built = (await _rest(task, ports, view)).built
     return await _finished(task, ports, view, made, asked, built)
 
@@ -183,8 +190,8 @@ async def _finished(  # noqa: PLR0913, PLR0917 - all that was made on the way
     start = replace(start, notes=(*asked.answer.notes, *start.notes))
     ports.recorder.step("committing", 95)
     result = assemble(task, view, made, built, start)
-    if tokens.estimate_messages(result.summary) >= view.replaced_tokens:
-        raise NotEffective  # compared by the same estimator, DESIGN §8
+    if not gains(view, result):
+        raise NotEffective
     if built.failed:
         ports.recorder.event("attachments_failed", {"kinds": list(built.failed)})
     ports.recorder.event("tengu_compact", events.compacted(task, view, result))

@@ -74,6 +74,7 @@ class Survey:
     pre_tokens: int
     replaced_tokens: int  # by the estimator that judges what replaces them
     overhead_tokens: int  # system prompt and tools, which no compaction can shrink
+    ratio: float  # real tokens per estimated one, learned from the session's usage
     kept: Carried
     prior_summary: str | None
     pinned_before: tuple[str, ...]  # standing constraints that the last compaction carried on
@@ -86,12 +87,14 @@ class Survey:
 def survey(task: Task, messages: Sequence[Message]) -> Survey:
     """The numbers of a loaded live view. Raises InvalidSession when the scope names no message of it."""
     facts = task.facts
+    counted = tokens.session_tokens(messages, system=facts.system, tools=facts.tools)
     parts = partial.split(messages, task.order.scope)
     before = pinned_before(messages)
     return Survey(
-        pre_tokens=tokens.session_tokens(messages, system=facts.system, tools=facts.tools).tokens,
+        pre_tokens=counted.tokens,
         replaced_tokens=tokens.estimate_messages(parts.replaced),
         overhead_tokens=tokens.estimate_overhead(facts.system, facts.tools),
+        ratio=counted.ratio,
         kept=partial.carried(parts),
         prior_summary=prior_summary(parts.replaced),
         pinned_before=before,

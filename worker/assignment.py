@@ -111,7 +111,7 @@ class Assignments:
             min_cacheable_tokens=limits.min_cacheable_tokens,
             limit_bytes=models.platform_facts("anthropic").max_body_bytes,
             state=session_state.state_from(_after_clean_up(claim, entries)),
-            has_runtime_state=any(entry.kind == cleanup.RUNTIME for entry in entries),
+            has_runtime_state=any(entry.kind in {cleanup.RUNTIME, MICRO_STATE[0]} for entry in entries),
             cleared_ids=_cleared_ids(entries),
             micro_threshold_ms=self.settings.time_based_micro_ms,
             shares_prefix=self.settings.shared_prefix,

@@ -10,7 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from compaction import telemetry
@@ -42,6 +42,7 @@ class Held:
     interrupt: Callable[[], object]
     reason: Reason | None = None
     is_settled: bool = False
+    renewed_at: float = field(default_factory=time.monotonic)  # by our clock: the claim, then each beat
 
     def stop(self, reason: Reason) -> None:
         """Interrupts the attempt once; the first reason stays."""
@@ -76,7 +77,6 @@ class Heart:
         self._held: dict[int, Held] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._last_beat = time.monotonic()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._beat_until_stopped()), name="compactd-heart")
         self._thread.daemon = True
 
@@ -148,11 +148,13 @@ class Heart:
         async with database.begin() as conn:
             await worker_rows.beat_worker(conn, self.owner, self._slots, len(held), lag, self.draining, self._provider)
             beat = await job_rows.beat(conn, self.owner, self._lease_seconds, [one.token for one in held])
-        self._last_beat = time.monotonic()
+        now = time.monotonic()
         for one in held:
             if one.token not in beat.alive:
                 one.stop("lease")
-            elif one.job_id in beat.cancel_requested:
+                continue
+            one.renewed_at = now
+            if one.job_id in beat.cancel_requested:
                 one.stop("cancel")
 
     async def _pulse(self, database: Database) -> None:
@@ -171,10 +173,10 @@ class Heart:
                 one.stop("cancel")
 
     def _fence_if_silent(self) -> None:
-        if time.monotonic() - self._last_beat < self._lease_seconds * SELF_FENCE_SHARE:
-            return
+        latest = time.monotonic() - self._lease_seconds * SELF_FENCE_SHARE
         for one in self.held():
-            one.stop("lease")
+            if one.renewed_at < latest:
+                one.stop("lease")
 
     async def _leave(self, database: Database) -> None:
         async with database.begin() as conn:

@@ -84,10 +84,13 @@ class Reconciler:
             if not await leader.try_lead(conn, silence_seconds):
                 return
             _log.info("reconciler.leads")
-            while await leader.try_lead(conn, silence_seconds):
-                await self._provider.probe_if_due()
-                waiting = await self.turn()
-                await asyncio.sleep(min(BUSY_SECONDS, self._every_seconds) if waiting else self._every_seconds)
+            try:
+                while await leader.try_lead(conn, silence_seconds):
+                    await self._provider.probe_if_due()
+                    waiting = await self.turn()
+                    await asyncio.sleep(min(BUSY_SECONDS, self._every_seconds) if waiting else self._every_seconds)
+            finally:
+                await leader.step_down(conn)
 
     async def _reap(self) -> None:
         async with self._database.begin() as conn:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 
 from compaction.core import jobs, jsonbytes
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import usage_from
-from compaction.errors import LeaseLost, PromptTooLong
+from compaction.errors import LeaseLost, PromptTooLong, Unavailable
 from compaction.ports import PaidSummary
 from compaction.store import jobs as job_rows
 from compaction.store.engine import Database
 
+SAVE_PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)  # a restarted Postgres is back by then; the lease lasts longer
 MAX_EVENTS = 200  # an attempt makes a handful; more is a loop
 
 
@@ -42,11 +44,20 @@ class AttemptRecorder:
             raise PromptTooLong(f"The job used up its {jobs.MAX_MODEL_CALLS} model calls without a usable summary.")
 
     async def save_summary(self, summary: PaidSummary) -> None:
-        """Stores the paid summary under the lease. Raises LeaseLost."""
-        async with self._database.connect() as conn:
-            saved = await job_rows.save_paid_summary(conn, self._job_id, self._token, encode_paid(summary))
-        if not saved:
-            raise LeaseLost
+        """Stores the paid summary under the lease, with patience for a database that is away. Raises LeaseLost."""
+        body = encode_paid(summary)
+        for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
+            try:
+                async with self._database.connect() as conn:
+                    saved = await job_rows.save_paid_summary(conn, self._job_id, self._token, body)
+            except Unavailable:
+                if pause_seconds is None:
+                    raise
+                await asyncio.sleep(pause_seconds)
+            else:
+                if not saved:
+                    raise LeaseLost
+                return
 
 
 def encode_paid(summary: PaidSummary) -> bytes:

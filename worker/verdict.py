@@ -15,7 +15,8 @@ MAX_REMEMBERED = 10_000  # ids of cleared calls; ten times the longest real sess
 Events = list[tuple[str, dict[str, Json]]]
 
 
-MICRO_STATE = ("runtime", "micro_compaction")  # kind and key under which cleared calls are remembered
+# Kind and key under which cleared calls are remembered; no producer can write this kind.
+MICRO_STATE = ("compactd", "micro_compaction")
 
 
 def on_outcome(job: JobRow, outcome: Outcome, events: Events, task: Task | None = None) -> Finish:
@@ -41,7 +42,8 @@ def on_outcome(job: JobRow, outcome: Outcome, events: Events, task: Task | None 
 
 
 def _forgotten(task: Task, result: CompactionResult) -> tuple[cleanup.Entry, ...]:
-    return cleanup.entries(cleanup.steps_for(task.facts.query_source, result.strategy))
+    steps = cleanup.steps_for(task.facts.query_source, result.strategy)
+    return (*cleanup.entries(steps), MICRO_STATE) if steps else ()
 
 
 def _remembered(task: Task | None, result: CompactionResult) -> tuple[str, str, bytes] | None:

@@ -2,7 +2,8 @@
 
 Each cause has its own small budget, and budgets never start again: three retries of a prompt that was too long (cuts
 and lowered outputs together), one more try after a reply without a summary, one after a summary that broke off, one
-with another model after a refusal. Together at most seven calls, below the job's eight (DESIGN §8).
+with another model after a refusal, one with the model's own output limit. Together at most eight calls, the job's
+budget (DESIGN §8).
 """
 
 from __future__ import annotations
@@ -35,16 +36,12 @@ class Course:
     asked_again: bool = False
     shorter: bool = False
     other_model: bool = False
+    limited: bool = False  # the model's own output limit was taken over
 
     @property
     def ptl_attempts(self) -> int:
         """Retries of a prompt that was too long."""
         return len(self.refusals) + self.lowered
-
-    @property
-    def cuts(self) -> bool:
-        """Whether anything is cut from the messages."""
-        return bool(self.refusals) or self.counted_tokens is not None
 
 
 def after_refusal(course: Course, refusal: PromptTooLong) -> Course:
@@ -63,9 +60,9 @@ def after_refusal(course: Course, refusal: PromptTooLong) -> Course:
 def after_output_limit(course: Course, error: ApiError) -> Course:
     """The course after the provider said that the model writes less than we asked for. Raises the error otherwise."""
     limit = error.output_limit_tokens
-    if limit is None or not 0 < limit < course.max_output_tokens:
+    if course.limited or limit is None or not 0 < limit < course.max_output_tokens:
         raise error
-    return replace(course, max_output_tokens=limit)
+    return replace(course, max_output_tokens=limit, limited=True)
 
 
 def after_bad_reply(course: Course, problem: BadReply, fallback_model: str | None = None) -> Course:

@@ -45,15 +45,6 @@ BACKOFF_CAP_SECONDS = 600.0  # ten minutes; with five attempts the sum stays far
 JITTER = 0.2  # ± a fifth, so that jobs that failed together do not come back together
 SNOOZE_CAP_SECONDS = 60.0  # limits are counted by the minute: after one there is room again
 
-_NEXT: dict[Status, frozenset[Status]] = {
-    "queued": frozenset({"running", "cancelled"}),
-    "running": frozenset({"succeeded", "failed", "cancelled", "retrying"}),
-    "retrying": frozenset({"running", "cancelled", "failed"}),
-    "succeeded": frozenset(),
-    "failed": frozenset(),
-    "cancelled": frozenset(),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -74,11 +65,6 @@ class Retry:
 @dataclass(frozen=True, slots=True)
 class GiveUp:
     """The job has failed for good."""
-
-
-def may_follow(before: Status, after: Status) -> bool:
-    """Whether a job in `before` may go to `after`; terminal states are left by nothing (a retry makes a new job)."""
-    return after in _NEXT[before]
 
 
 def backoff_seconds(

@@ -71,3 +71,11 @@ async def resign(conn: AsyncConnection) -> None:
     """Lets another one lead; the connection may go back to the pool then."""
     await conn.execute(_SILENCE, {"b_milliseconds": "0"})
     await conn.execute(_RESIGN)
+
+
+async def step_down(conn: AsyncConnection) -> None:
+    """Gives the lead up however the turn ended: a connection that cannot say so is thrown away with its lock."""
+    try:
+        await resign(conn)
+    except Exception:  # noqa: BLE001 - whatever it is, the connection must not go back to the pool and hold the lead
+        await conn.invalidate()

@@ -30,7 +30,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Slots of workers whose provider is open. `trial_token`: some others are on trial, to which later leases belong."""
+    """Slots of workers whose provider is open; `trial_token`: later leases belong to workers on trial."""
 
     slots: int
     trial_token: int | None = None

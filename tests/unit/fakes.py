@@ -52,7 +52,7 @@ class ScriptedSummarizer:
     script: list[SummaryReply | JobError] = field(default_factory=list)
     requests: list[SummaryRequest] = field(default_factory=list)
     name: str = "scripted"
-    counted_tokens: int | None = None
+    counted_tokens: int | JobError | None = None
 
     async def summarize(self, request: SummaryRequest, progress: Progress) -> SummaryReply:
         """The next step of the script; the last one repeats."""
@@ -66,6 +66,8 @@ class ScriptedSummarizer:
     async def count_tokens(self, request: SummaryRequest) -> int | None:
         """The fixed count."""
         del request
+        if isinstance(self.counted_tokens, Exception):
+            raise self.counted_tokens
         return self.counted_tokens
 
     async def probe(self) -> None:
@@ -127,15 +129,18 @@ class ScriptedHooks:
 
     before: PreCompactAnswer = field(default_factory=PreCompactAnswer)
     after: SessionStartAnswer = field(default_factory=SessionStartAnswer)
+    asked: list[str] = field(default_factory=list)
 
     async def pre_compact(self, context: HookContext) -> PreCompactAnswer:
         """The fixed answer."""
         del context
+        self.asked.append("pre_compact")
         return self.before
 
     async def session_start(self, context: HookContext) -> SessionStartAnswer:
         """The fixed answer."""
         del context
+        self.asked.append("session_start")
         return self.after
 
 

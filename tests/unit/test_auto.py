@@ -65,7 +65,9 @@ async def test_a_session_below_its_threshold_is_skipped() -> None:
 
 async def test_disable_compact_stops_every_trigger_before_anything_is_loaded() -> None:
     for trigger in ("auto", "manual", "reactive", "bulk"):
-        assert await World(trigger).run(disable_compact=True) == Skipped("disabled")
+        world = World(trigger)
+        assert await world.run(disable_compact=True) == Skipped("disabled")
+        assert world.history.loads == 0
 
 
 async def test_disable_auto_compact_stops_automatic_jobs_only() -> None:

@@ -12,7 +12,7 @@ from compaction.core.prompts import Prompts
 from compaction.core.results import SessionFacts
 from compaction.core.shared_prefix import PrefixNotShareable
 from compaction.core.tool_table import tool_table
-from compaction.errors import ApiError, NoSummary, Overloaded, PromptTooLong, SummaryTruncated
+from compaction.errors import ApiError, AuthError, NoSummary, Overloaded, PromptTooLong, SummaryTruncated
 from compaction.ports import PaidSummary, Progress, RequestKind, SummaryReply, SummaryRequest
 from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedSummarizer, flat_price, summary_reply, talk
 
@@ -120,6 +120,23 @@ async def test_a_model_that_writes_less_than_we_ask_for_is_asked_for_less() -> N
     run = Run(ApiError(output_limit_tokens=8_192), summary_reply())
     await run(plan())
     assert [request.max_output_tokens for request in run.summarizer.requests] == [20_000, 8_192]
+
+
+async def test_a_count_that_is_refused_as_too_long_is_a_refusal_to_cut_by() -> None:
+    run = Run()
+    run.summarizer.counted_tokens = TOO_LONG
+    paid = await run(plan(estimated_tokens=14_000, window_tokens=30_000))
+    assert (len(run.summarizer.requests), paid.ptl_attempts) == (1, 1)
+    assert paid.dropped_rounds > 0
+
+
+async def test_other_trouble_with_the_count_leaves_the_question_to_the_call() -> None:
+    run = Run()
+    run.summarizer.counted_tokens = Overloaded()
+    assert (await run(plan(estimated_tokens=14_000, window_tokens=30_000))).dropped_rounds == 0
+    run.summarizer.counted_tokens = AuthError()
+    with pytest.raises(AuthError):
+        await run(plan(estimated_tokens=14_000, window_tokens=30_000))
 
 
 async def test_a_count_that_fits_changes_nothing() -> None:

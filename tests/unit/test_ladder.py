@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,14 +11,13 @@ import pytest
 from compaction.auto import Switches, run
 from compaction.core import session_memory, tokens
 from compaction.core.jobs import Scope, Trigger
-from compaction.core.messages import Message
+from compaction.core.messages import Message, Usage
 from compaction.core.results import CompactionResult, Order, Outcome, SessionFacts, Skipped
 from compaction.core.session_state import Note, SessionState
 from compaction.core.thresholds import thresholds
 from compaction.errors import InvalidSession, NotEffective, PromptTooLong
-from compaction.ports import NoHooks
 from compaction.task import Ports
-from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedSummarizer, a_task, flat_price, talk
+from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedHooks, ScriptedSummarizer, a_task, flat_price, talk
 
 pytestmark = pytest.mark.anyio
 
@@ -46,6 +46,7 @@ class World:
         self.recorder = MemoryRecorder()
         self.summarizer = ScriptedSummarizer()
         self.extractive = ScriptedSummarizer(name="extractive")
+        self.hooks = ScriptedHooks()
         self.order = Order(job_id="job-1", trigger=trigger, **order)  # type: ignore[arg-type]  # a test's shorthand
         self.facts = SessionFacts(session_id="s", tenant="t", model="claude-haiku-4-5")
 
@@ -56,7 +57,7 @@ class World:
             summarizer=self.summarizer,
             extractive=self.extractive,
             recorder=self.recorder,
-            hooks=NoHooks(),
+            hooks=self.hooks,
             price=flat_price,
         )
         attempt = a_task(self.history.messages, self.order, self.facts, **({"now": NOW, "thresholds": WINDOW} | task))
@@ -143,15 +144,39 @@ async def test_a_memory_that_leaves_the_session_over_its_threshold_falls_through
 
 
 async def test_a_memory_as_long_as_what_it_replaces_leaves_the_work_to_a_model() -> None:
-    """Without its wrapping the memory is a little smaller than the replaced part, with it larger."""
-    messages = talk(16, characters=4_000)
+    """Without its wrapping the memory is a little smaller than the replaced part, with it larger. No hook is asked."""
+    messages = talk(10, characters=4_000)
     replaced = session_memory.compact(messages, MEMORY.text)
     assert replaced is not None
     words = (tokens.estimate_messages(replaced.replaced) - 2) * 4 // 5  # prose: four characters a token
     note = Note("session", "word " * words)
     world = World(messages, "manual")
-    assert (await world.result(state=SessionState(memory=(note,)))).strategy == "fresh"
-    assert world.calls == 1
+    state = SessionState(memory=(note,))
+    assert (await world.result(state=state, thresholds=thresholds(200_000, 64_000))).strategy == "fresh"
+    assert (world.calls, world.hooks.asked) == (1, ["pre_compact", "session_start"])
+
+
+async def test_an_automatic_order_for_a_part_or_a_strategy_takes_no_other_way() -> None:
+    state = SessionState(memory=(MEMORY,))
+    part = World(reading(20, minutes_ago=6), scope=Scope("from", None))
+    with pytest.raises(InvalidSession):
+        await part.run(state=state)
+    named = World(talk(60, characters=2_000), strategy="microcompact")
+    assert await named.run(state=state) == Skipped("nothing_to_compact")
+    memory = World(talk(60, characters=2_000), strategy="session_memory")
+    assert (await memory.result(state=state)).strategy == "session_memory"
+
+
+async def test_the_size_after_is_judged_like_the_size_before() -> None:
+    """Usage says two real tokens per estimated one; what looks small enough by estimate alone is not."""
+    messages = list(talk(12, characters=8_000))
+    per_turn = tokens.estimate_messages(messages[:2])
+    for place in range(1, len(messages), 2):
+        prompt = 2 * per_turn * (place // 2 + 1)
+        messages[place] = replace(messages[place], usage=Usage(input_tokens=prompt, output_tokens=1))
+    plain = await World(talk(12, characters=8_000), "manual").result()
+    learned = await World(messages, "manual").result()
+    assert learned.post_tokens > 1.5 * plain.post_tokens
 
 
 async def test_system_prompt_and_tools_over_the_threshold_cost_no_call() -> None:

@@ -93,3 +93,16 @@ async def test_the_silence_is_set_with_the_lead_and_lifted_with_it(stage: Stage)
         assert shown == "7500ms"
         await leader.resign(one)
         assert (await one.exec_driver_sql("SHOW idle_session_timeout")).scalar_one() == "0"
+
+
+async def test_stepping_down_frees_the_lead_even_when_the_connection_is_broken(stage: Stage) -> None:
+    """The connection is thrown away with its lock instead of going back to the pool."""
+    async with stage.database.connect() as other:
+        async with stage.database.connect() as one:
+            assert await leader.try_lead(one, 60)
+            raw = (await one.get_raw_connection()).driver_connection
+            assert raw is not None
+            await raw.close()
+            await leader.step_down(one)
+        await _lead_at_last(other)
+        await leader.resign(other)

@@ -14,7 +14,7 @@ def test_a_refusal_leads_to_a_cut_of_a_fresh_request() -> None:
     refusal = PromptTooLong(gap=12_230, actual=212_230, limit=200_000)
     following = after_refusal(FIRST, refusal)
     assert following.refusals == (refusal,)
-    assert (following.kind, following.ptl_attempts, following.cuts) == ("fresh", 1, True)
+    assert (following.kind, following.ptl_attempts) == ("fresh", 1)
 
 
 def test_the_fourth_refusal_is_final() -> None:
@@ -33,16 +33,18 @@ def test_less_output_is_asked_for_where_the_input_alone_fits() -> None:
     following = after_refusal(FIRST, refusal)
     assert (following.max_output_tokens, following.lowered, following.refusals) == (12_709, 1, ())
     assert following.ptl_attempts == 1
-    assert following.cuts is False
 
 
 def test_a_count_taken_beforehand_is_a_cut_but_no_retry() -> None:
     course = Course(kind="fresh", model="m", max_output_tokens=20_000, counted_tokens=900_000)
-    assert (course.cuts, course.ptl_attempts) == (True, 0)
+    assert course.ptl_attempts == 0
 
 
 def test_a_smaller_output_limit_of_the_model_is_taken() -> None:
-    assert after_output_limit(FIRST, ApiError(output_limit_tokens=8_192)).max_output_tokens == 8_192
+    following = after_output_limit(FIRST, ApiError(output_limit_tokens=8_192))
+    assert following.max_output_tokens == 8_192
+    with pytest.raises(ApiError):
+        after_output_limit(following, ApiError(output_limit_tokens=4_096))
 
 
 @pytest.mark.parametrize("limit", [None, 0, 20_000, 64_000])

@@ -10,31 +10,11 @@ from compaction.core import jobs
 from compaction.core.jobs import (
     GiveUp,
     Retry,
-    Status,
     after_failure,
     after_snooze,
     backoff_seconds,
-    may_follow,
     snooze_seconds,
 )
-
-ALLOWED = {  # docs/state_machine.md
-    ("queued", "running"),
-    ("queued", "cancelled"),
-    ("running", "succeeded"),
-    ("running", "failed"),
-    ("running", "cancelled"),
-    ("running", "retrying"),
-    ("retrying", "running"),
-    ("retrying", "cancelled"),
-    ("retrying", "failed"),
-}
-
-
-@pytest.mark.parametrize("before", jobs.STATUSES)
-@pytest.mark.parametrize("after", jobs.STATUSES)
-def test_only_the_drawn_transitions_are_allowed(before: Status, after: Status) -> None:
-    assert may_follow(before, after) is ((before, after) in ALLOWED)
 
 
 def test_the_states_are_waiting_active_or_terminal() -> None:
