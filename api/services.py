@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from starlette.requests import Request
 
@@ -20,6 +20,7 @@ from compaction.store.jobs import Enqueued
 from compaction.store.notify import JobListener
 
 MAX_RINGS = 1_000  # rings under way at once; beyond that Redis is down and the reconciler will ring
+WAKE_SECONDS = 0.02  # jobs that come together wake the leader once
 CLOSE_SECONDS = 2.0  # how long a stop waits for the last rings
 
 
@@ -30,6 +31,10 @@ class Doorbell(Protocol):
         """Whether the message was sent; never raises."""
         ...
 
+    async def wake(self) -> bool:
+        """Tells the leading worker that jobs wait; whether it was sent. Never raises."""
+        ...
+
 
 class Rings:
     """Rings behind the answer: a slow Redis delays no caller; a lost ring is counted and rung again by the workers."""
@@ -38,21 +43,37 @@ class Rings:
         self._doorbell = doorbell
         self._database = database
         self._under_way: set[asyncio.Task[None]] = set()
+        self._waking = False
         self.lost = 0
 
     def ring(self, job_id: str) -> None:
         """Rings for a committed job and returns at once."""
-        if len(self._under_way) >= MAX_RINGS:
-            self.lost += 1
-            return
-        task = asyncio.create_task(self._ring(job_id))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._begin(self._ring(job_id))
+
+    def wake(self) -> None:
+        """Has the leading worker look at what waits, soon; returns at once."""
+        if not self._waking:
+            self._waking = self._begin(self._wake())
 
     async def close(self) -> None:
         """Waits a moment for rings under way."""
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=CLOSE_SECONDS)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> bool:
+        if len(self._under_way) >= MAX_RINGS:
+            self.lost += 1
+            work.close()
+            return False
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return True
+
+    async def _wake(self) -> None:
+        await asyncio.sleep(WAKE_SECONDS)
+        self._waking = False
+        await self._doorbell.wake()
 
     async def _ring(self, job_id: str) -> None:
         if await self._doorbell.ring(job_id):
@@ -75,9 +96,11 @@ class Services:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def enqueued(self, done: Enqueued) -> None:
-        """A job was committed: rings for it if it is next, and keeps the count of waiting jobs fresh."""
+        """A job was committed: rings for it if it is next, else has the leader decide; keeps the count fresh."""
         if done.ring:
             self.rings.ring(done.job.id)
+        else:
+            self.rings.wake()
         if done.created:
             self.depths.note()
 

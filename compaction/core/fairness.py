@@ -17,9 +17,8 @@ from compaction.core.jobs import PRIORITIES
 
 OVERBOOKING = 1.5  # rings per free slot: the next jobs lie ready when a slot frees (facts/queue.md §3.2)
 BULK_SHARE = 0.3  # of all slots while others wait (facts/queue.md §3.6)
-BULK_SHARE_ALONE = (
-    0.9  # of all slots otherwise: a tenth stays free for whoever comes, who then need not wait for an end
-)
+FREE_SHARE = 0.1  # of all slots that bulk leaves free when it is alone: whoever comes need not wait for an end
+FREE_SLOTS = 16  # and no fewer than so many, in a small fleet half of the slots
 BULK_PATIENCE_SECONDS = 600.0  # a bulk job that has waited so long ranks as an automatic one: it never starves
 BULK = PRIORITIES["bulk"]
 AGED_BULK = PRIORITIES["auto"]
@@ -57,11 +56,6 @@ class Room:
     tenant_jobs: int | None = None
 
 
-def others_wait(candidates: Collection[Candidate]) -> bool:
-    """Whether anything but bulk waits."""
-    return any(not one.is_bulk for one in candidates)
-
-
 def free_room(slots: int, in_flight: InFlight, out: int) -> int:
     """How many rings may go out while `out` have not been heard yet: a little more than the free slots."""
     return max(0, math.ceil(OVERBOOKING * max(0, slots - sum(in_flight.values()))) - out)
@@ -71,9 +65,10 @@ def bulk_room(slots: int, in_flight: InFlight, out: int, *, others_wait: bool) -
     """How many of them may be bulk. Whose rings are out is not known: here they count as bulk."""
     if slots <= 0:
         return 0
-    share = BULK_SHARE if others_wait else BULK_SHARE_ALONE
+    free = max(math.ceil(FREE_SHARE * slots), min(FREE_SLOTS, slots // 2))
+    most = math.floor(BULK_SHARE * slots) if others_wait else slots - free
     running = sum(count for (_, priority), count in in_flight.items() if priority >= BULK)
-    return max(0, max(1, math.floor(share * slots)) - running - out)
+    return max(0, max(1, most) - running - out)
 
 
 def pick(candidates: Collection[Candidate], in_flight: InFlight, room: Room) -> list[str]:

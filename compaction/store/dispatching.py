@@ -45,9 +45,13 @@ SPARE = 2  # candidates per tenant over its equal part of the window, so that sm
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Jobs that may start now. `next_tenant_id` is where to look on, 0 when no tenant was left out."""
+    """Jobs that may start now, and whether anything but bulk waits for a slot, rung for or not.
+
+    `next_tenant_id` is where to look on, 0 when no tenant was left out.
+    """
 
     candidates: tuple[Candidate, ...] = ()
+    others_wait: bool = False
     next_tenant_id: int = 0
 
 
@@ -152,6 +156,7 @@ _BY_INDEX = select(
 )
 _TENANTS = _tenants()
 _CANDIDATES = _candidates()
+_OTHERS_WAIT = select(turns.others_wait())
 _MARK = _mark()
 _FORGET_RING = (
     update(jobs)
@@ -189,7 +194,8 @@ async def look(conn: AsyncConnection, limit: int, redispatch_seconds: float, *, 
     each = min(limit, SPARE * -(-limit // len(tenants)) + SPARE)
     values = {"b_tenant_ids": tenants, "b_limit": each, "b_redispatch_seconds": redispatch_seconds}
     candidates = tuple(Candidate(*row) for row in await conn.execute(_CANDIDATES, values))
-    return View(candidates, tenants[-1] if len(tenants) == MAX_TENANTS else 0)
+    others_wait = (await conn.execute(_OTHERS_WAIT)).scalar_one()
+    return View(candidates, others_wait, tenants[-1] if len(tenants) == MAX_TENANTS else 0)
 
 
 async def mark(conn: AsyncConnection, job_ids: Sequence[str], redispatch_seconds: float) -> list[str]:

@@ -92,7 +92,9 @@ def _insert(*, capped: bool) -> Insert:
     given = {name: bindparam(f"b_{name}", type_=jobs.c[name].type) for name in ("tenant_id", "session_id", *_REQUEST)}
     deadline = func.greatest(start, func.now()) + literal_column(f"interval '{MAX_JOB_AGE_SECONDS} seconds'")
     priority = bindparam("b_priority", type_=jobs.c.priority.type)
-    at_once = bindparam("b_announced", type_=Boolean) & (start <= func.now()) & turns.is_soon(priority)
+    at_once = (
+        bindparam("b_announced", type_=Boolean) & (start <= func.now()) & turns.is_soon(priority, given["session_id"])
+    )
     values: dict[str, ColumnElement[Any]] = given | {
         "metadata": cast(bindparam("b_metadata", type_=Text), JSONB),
         "traceparent": bindparam("b_traceparent", type_=Text),

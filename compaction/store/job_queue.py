@@ -128,7 +128,7 @@ def _next() -> ReturningUpdate[Any]:
     )
     return (
         update(jobs)
-        .where(*following, turns.is_soon(jobs.c.priority))
+        .where(*following, turns.is_soon(jobs.c.priority, jobs.c.session_id))
         .values(dispatched_at=func.now())
         .returning(jobs.c.id)
     )

@@ -34,6 +34,9 @@ class RememberingDoorbell:
         self.rung.append(job_id)
         return self.answers
 
+    async def wake(self) -> bool:
+        return self.answers
+
 
 @pytest.fixture(scope="module")
 def settings(module_database_url: str, valkey: Valkey) -> Settings:
