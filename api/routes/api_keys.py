@@ -1,22 +1,28 @@
-"""API keys."""
+"""API keys: make, list, revoke."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from api import bodies, openapi
-from api.answers import json_answer
+from api.answers import json_answer, page
 from api.auth import Admin
-from api.schemas.api_keys import ApiKey, ApiKeyRequest
+from api.found import found
+from api.schemas.api_keys import ApiKey, ApiKeyPage, ApiKeyRequest, StoredApiKey
+from api.schemas.fields import PageQuery
 from api.services import services
 from compaction.errors import Forbidden
-from compaction.store import tenants
+from compaction.store import keys, tenants
 from compaction.store.tenants import OPERATOR_TENANT, Principal
 
 router = APIRouter(tags=["api keys"])
 
 MAX_BODY_BYTES = 64 * 1024  # a key request has four short fields
+NO_KEY = "There is no key of this public id. GET /v1/api-keys lists the keys of this key's tenant."
+KeyPath = Annotated[str, Path(description="The part of the key between ck_ and the next _", max_length=100)]
 _EXAMPLE = {"tenant": "agents", "scopes": ["sessions:write", "jobs:write", "read"]}
 
 
@@ -49,6 +55,35 @@ async def create_key(request: Request, caller: Admin) -> Response:
         expires_at=wanted.expires_at,
     )
     return json_answer(body, 201, headers={"Cache-Control": "no-store"})
+
+
+@router.get(
+    "/v1/api-keys",
+    summary="List API keys",
+    responses={200: openapi.gives(ApiKeyPage, "Keys, oldest first, revoked and expired ones too"), **openapi.refuses()},
+)
+async def list_keys(request: Request, caller: Admin, query: Annotated[PageQuery, Query()]) -> Response:
+    """The keys of the caller's tenant, without their secrets."""
+    async with services(request).database.connect() as conn:
+        rows, following = await keys.list_keys(conn, caller.tenant_id, limit=query.limit, cursor=query.cursor)
+    return page([StoredApiKey.of(row) for row in rows], following)
+
+
+@router.delete(
+    "/v1/api-keys/{public_id}",
+    status_code=204,
+    summary="Revoke an API key",
+    responses={204: {"description": "Revoked, now or before"}, **openapi.refuses(404)},
+)
+async def revoke_key(request: Request, caller: Admin, public_id: KeyPath) -> Response:
+    """Revoke a key of the caller's tenant; its next call is unauthorized. Asking again changes nothing.
+
+    The key that makes this call may be revoked too, even the tenant's last one of scope `admin`: the operator then
+    makes the next one. When the operator's own last one is gone, a start with another bootstrap key brings one back.
+    """
+    async with services(request).database.connect() as conn:
+        found(await keys.revoke(conn, caller.tenant_id, public_id) or None, NO_KEY)
+    return Response(status_code=204)
 
 
 def _check_reach(caller: Principal, wanted: ApiKeyRequest) -> None:

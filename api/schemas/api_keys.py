@@ -1,4 +1,4 @@
-"""API keys: asked for by an admin, shown once."""
+"""API keys: asked for by an admin, shown once, listed without what is secret."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AwareDatetime, Field
 
 from api.schemas.fields import Answer, Name, Request
+from compaction.store.keys import KeyRow
 
 Scope = Literal["sessions:write", "jobs:write", "read", "ops", "admin"]
 
@@ -37,3 +38,27 @@ class ApiKey(Answer):
     tenant: str
     scopes: list[Scope]
     expires_at: datetime | None
+
+
+class StoredApiKey(Answer):
+    """A key as it is stored: nothing in it opens anything."""
+
+    public_id: str
+    scopes: list[Scope]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None = Field(description="Right to the minute")
+    revoked_at: datetime | None
+
+    @classmethod
+    def of(cls, row: KeyRow) -> StoredApiKey:
+        """The stored key as admins see it."""
+        return cls.model_validate(row, from_attributes=True)
+
+
+class ApiKeyPage(Answer):
+    """A page of keys."""
+
+    data: list[StoredApiKey]
+    next_cursor: str | None
+    has_more: bool

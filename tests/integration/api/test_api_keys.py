@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 import pytest
 from fastapi import FastAPI
 
 from compaction.store.tenants import OPERATOR_TENANT, SCOPES
-from tests.integration.api.conftest import speaking_to
+from tests.integration.api.conftest import KEY, speaking_to
 
 pytestmark = pytest.mark.anyio
+_numbers = itertools.count(1)
 
 
 @asynccontextmanager
@@ -23,6 +26,24 @@ async def holder_of(
     made = await admin.post("/v1/api-keys", json={"tenant": tenant, "scopes": list(scopes)})
     async with speaking_to(app, made.json()["key"]) as client:
         yield client
+
+
+@pytest.fixture
+def tenant() -> str:
+    """The name of this test's own tenant."""
+    return f"keys-{next(_numbers)}"
+
+
+@pytest.fixture
+async def client(app: FastAPI, admin: httpx2.AsyncClient, tenant: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """The tenant's admin, with all scopes."""
+    async with holder_of(app, admin, tenant, *SCOPES) as holder:
+        yield holder
+
+
+def wanted(tenant: str, *scopes: str) -> dict[str, Any]:
+    """A request for a key that lasts."""
+    return {"tenant": tenant, "scopes": list(scopes), "expires_at": "2999-01-01T00:00:00Z"}
 
 
 async def test_the_operators_admin_makes_keys_of_any_scope_for_any_tenant(
@@ -64,3 +85,70 @@ async def test_providers_are_shared_by_all_tenants_and_so_the_operators_alone(
     async with holder_of(app, admin, OPERATOR_TENANT, "ops") as operator:
         assert (await operator.get("/v1/providers")).status_code == 200
         assert (await operator.post("/v1/providers/claude-1/resume")).status_code == 404
+
+
+async def test_an_admin_sees_the_keys_of_its_tenant_and_nothing_secret(
+    app: FastAPI, admin: httpx2.AsyncClient, client: httpx2.AsyncClient, tenant: str
+) -> None:
+    (own,) = (await client.get("/v1/api-keys")).json()["data"]
+    made = (await client.post("/v1/api-keys", json=wanted(tenant, "read"))).json()
+    listed = await client.get("/v1/api-keys")
+    assert [key["public_id"] for key in listed.json()["data"]] == [own["public_id"], made["public_id"]]
+    assert listed.json()["data"][1] == {
+        "public_id": made["public_id"],
+        "scopes": ["read"],
+        "created_at": listed.json()["data"][1]["created_at"],
+        "expires_at": "2999-01-01T00:00:00Z",
+        "last_used_at": None,
+        "revoked_at": None,
+    }
+    assert made["key"].removeprefix(f"ck_{made['public_id']}_") not in listed.text
+    assert own["last_used_at"] is not None
+    async with speaking_to(app, made["key"]) as reader:
+        assert (await reader.get("/v1/api-keys")).status_code == 403
+    elsewhere = (await admin.get("/v1/api-keys", params={"limit": 200})).json()["data"]
+    assert made["public_id"] not in {key["public_id"] for key in elsewhere}
+
+
+async def test_keys_are_listed_in_pages(client: httpx2.AsyncClient, tenant: str) -> None:
+    body = wanted(tenant, "read")
+    for _ in range(3):
+        await client.post("/v1/api-keys", json=body)
+    everything = [key["public_id"] for key in (await client.get("/v1/api-keys")).json()["data"]]
+    first = (await client.get("/v1/api-keys", params={"limit": 3})).json()
+    rest = (await client.get("/v1/api-keys", params={"limit": 3, "cursor": first["next_cursor"]})).json()
+    assert (first["has_more"], rest["has_more"], rest["next_cursor"]) == (True, False, None)
+    assert [key["public_id"] for key in first["data"] + rest["data"]] == everything
+    assert (await client.get("/v1/api-keys", params={"cursor": "made-up"})).status_code == 422
+
+
+async def test_a_revoked_key_opens_nothing_and_stays_in_the_list(
+    app: FastAPI, client: httpx2.AsyncClient, tenant: str
+) -> None:
+    made = (await client.post("/v1/api-keys", json=wanted(tenant, "read"))).json()
+    path = f"/v1/api-keys/{made['public_id']}"
+    async with speaking_to(app, made["key"]) as reader:
+        assert (await reader.get("/v1/compactions")).status_code == 200
+        assert (await client.delete(path)).status_code == 204
+        assert (await reader.get("/v1/compactions")).status_code == 401
+    revoked_at = (await client.get("/v1/api-keys")).json()["data"][1]["revoked_at"]
+    assert revoked_at is not None
+    assert (await client.delete(path)).status_code == 204
+    assert (await client.get("/v1/api-keys")).json()["data"][1]["revoked_at"] == revoked_at
+
+
+async def test_another_tenants_key_is_not_there_to_be_revoked(
+    app: FastAPI, admin: httpx2.AsyncClient, client: httpx2.AsyncClient
+) -> None:
+    (own,) = (await client.get("/v1/api-keys")).json()["data"]
+    async with holder_of(app, admin, "globex", "admin") as globex:
+        for public_id in (own["public_id"], "nobodys0", "x", "%00", "%C3%A9", KEY):
+            answer = await globex.delete(f"/v1/api-keys/{public_id}")
+            assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), public_id
+    assert (await client.get("/v1/api-keys")).json()["data"][0]["revoked_at"] is None
+
+
+async def test_a_key_may_revoke_itself_even_as_the_last_admin(client: httpx2.AsyncClient) -> None:
+    (own,) = (await client.get("/v1/api-keys")).json()["data"]
+    assert (await client.delete(f"/v1/api-keys/{own['public_id']}")).status_code == 204
+    assert (await client.get("/v1/api-keys")).status_code == 401

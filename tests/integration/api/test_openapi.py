@@ -47,6 +47,8 @@ async def test_the_document_is_openapi_3_1_and_lists_every_call(document: dict[s
         ("/v1/sessions/{session_id}/breaker/reset", "post"),
         ("/v1/breakers", "get"),
         ("/v1/api-keys", "post"),
+        ("/v1/api-keys", "get"),
+        ("/v1/api-keys/{public_id}", "delete"),
     }
 
 

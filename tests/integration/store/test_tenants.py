@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from compaction import errors
-from compaction.store import tenants
+from compaction.store import keys, tenants
 from compaction.store.tenants import IssuedKey, Principal
 from tests.integration.store.stage import Stage
 
@@ -136,3 +136,29 @@ async def test_a_public_id_of_another_tenant_is_a_conflict(stage: Stage) -> None
         with pytest.raises(errors.Conflict):
             await tenants.create_key(conn, other, ("read",), pepper="pepper", key=issued.key)
     assert await who(stage, issued.key) is not None
+
+
+async def test_a_revoked_key_is_nobodys_and_its_first_revocation_counts(stage: Stage) -> None:
+    issued = await issue(stage)
+    other = await issue(stage)
+    for _ in range(2):
+        async with stage.database.begin() as conn:
+            assert await keys.revoke(conn, stage.tenant_id, issued.public_id)
+    assert await who(stage, issued.key) is None
+    assert await who(stage, other.key) is not None
+    async with stage.database.begin() as conn:
+        assert not await keys.revoke(conn, stage.tenant_id + 1, other.public_id)
+        assert not await keys.revoke(conn, stage.tenant_id, "nul\0nul\0")
+        rows, following = await keys.list_keys(conn, stage.tenant_id, limit=1)
+        (rest, end) = await keys.list_keys(conn, stage.tenant_id, limit=1, cursor=following)
+    assert [row.public_id for row in rows + rest] == [issued.public_id, other.public_id]
+    assert (rows[0].revoked_at is None, rest[0].revoked_at is None, end) == (False, True, None)
+
+
+async def test_a_revoked_bootstrap_key_stays_revoked_at_the_next_start(stage: Stage) -> None:
+    lost = "ck_lostone1_" + "k" * 43
+    async with stage.database.begin() as conn:
+        operator = await tenants.bootstrap(conn, lost, "pepper")
+        assert await keys.revoke(conn, operator.tenant_id, operator.public_id)
+        await tenants.bootstrap(conn, lost, "pepper")
+    assert await who(stage, lost) is None
