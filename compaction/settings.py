@@ -6,15 +6,17 @@ Names are environment variables. Those without the COMPACTD_ prefix are shared w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from compaction.core import addresses, hooks, jobs, rate_window
 from compaction.core.addresses import AddressRules, Allowance
 from compaction.core.backpressure import Caps
 from compaction.core.rate_window import Limits, Rates
 from compaction.errors import CompactdError
+
+BEATS_PER_LEASE = 3  # two beats may be lost before a living worker loses its jobs (facts/queue.md §3.1)
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
 Allowed = Annotated[Allowance, BeforeValidator(addresses.parse_allowance)]
@@ -32,14 +34,20 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=False, hide_input_in_errors=True)
 
-    database_url: str = Field(alias="COMPACTD_DATABASE_URL")  # postgresql+psycopg://user:password@host:port/name
-    redis_url: str = Field(alias="COMPACTD_REDIS_URL")  # redis://:password@host:port/0
+    database_url: str = Field(
+        alias="COMPACTD_DATABASE_URL", repr=False
+    )  # postgresql+psycopg://user:password@host:port/name
+    redis_url: str = Field(alias="COMPACTD_REDIS_URL", repr=False)  # redis://:password@host:port/0
     host: str = Field("127.0.0.1", alias="COMPACTD_HOST")
     port: Port = Field(8080, alias="COMPACTD_PORT")
     ready_file: str | None = Field(None, alias="COMPACTD_READY_FILE")  # touched when the process can work
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", alias="COMPACTD_LOG_LEVEL")
-    bootstrap_api_key: str | None = Field(None, alias="COMPACTD_BOOTSTRAP_API_KEY")  # made valid on start, once
-    key_pepper: str = Field("", alias="COMPACTD_KEY_PEPPER")  # mixed into key hashes; changing it voids all keys
+    bootstrap_api_key: str | None = Field(  # made valid on start, once
+        None, alias="COMPACTD_BOOTSTRAP_API_KEY", repr=False
+    )
+    key_pepper: str = Field(
+        "", alias="COMPACTD_KEY_PEPPER", repr=False
+    )  # mixed into key hashes; changing it voids all keys
 
     max_body_bytes: int = Field(64 * 2**20, alias="COMPACTD_MAX_BODY_BYTES", ge=1024)  # DESIGN §8
     max_import_bytes: int = Field(512 * 2**20, alias="COMPACTD_MAX_IMPORT_BYTES", ge=1024)  # 5 × the largest real log
@@ -78,7 +86,7 @@ class Settings(BaseModel):
     fallback_model: str | None = Field(None, alias="COMPACTD_FALLBACK_MODEL")  # asked once when a model refuses
     anthropic_api_key: str | None = Field(None, alias="ANTHROPIC_API_KEY", repr=False)
     anthropic_auth_token: str | None = Field(None, alias="ANTHROPIC_AUTH_TOKEN", repr=False)
-    anthropic_base_url: str | None = Field(None, alias="ANTHROPIC_BASE_URL")
+    anthropic_base_url: str | None = Field(None, alias="ANTHROPIC_BASE_URL", repr=False)  # it may hold a password
     call_timeout_seconds: float = Field(600.0, alias="COMPACTD_CALL_TIMEOUT_SECONDS", gt=0)  # the SDK's own default
     idle_timeout_seconds: float = Field(90.0, alias="COMPACTD_IDLE_TIMEOUT_SECONDS", gt=0)  # pings come every few s
 
@@ -97,6 +105,14 @@ class Settings(BaseModel):
     autocompact_percent: str | None = Field(None, alias="CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")  # garbage is ignored
     time_based_micro_ms: int = Field(300_000, alias="CLAUDE_CODE_TIME_BASED_MC_THRESHOLD_MS", ge=0)  # DESIGN §3: 5 min
     breaker_cooldown_seconds: float | None = Field(None, alias="COMPACTD_BREAKER_COOLDOWN_SECONDS", gt=0)
+
+    @model_validator(mode="after")
+    def _beats_fit_the_lease(self) -> Self:
+        if self.heartbeat_seconds * BEATS_PER_LEASE > self.lease_seconds:
+            raise ValueError(
+                f"COMPACTD_LEASE_SECONDS must be at least {BEATS_PER_LEASE} times COMPACTD_HEARTBEAT_SECONDS"
+            )
+        return self
 
     @property
     def hook_rules(self) -> AddressRules:
@@ -127,5 +143,5 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        problems = "; ".join(": ".join([*map(str, item["loc"]), item["msg"]]) for item in error.errors())
         raise SettingsError(f"Wrong settings: {problems}. See .env.example.") from None
