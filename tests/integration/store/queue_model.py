@@ -44,6 +44,13 @@ class ModelJob:
         """Ended."""
         return self.status in TERMINAL
 
+    @property
+    def row(self) -> tuple[object, ...]:
+        """What the database should hold: job, result's token, tokens of open attempts."""
+        opened = [] if self.token is None else [self.token]
+        job = (self.status, self.attempt, self.crashes, self.covers, self.token, self.is_terminal)
+        return (*job, self.winner, opened)
+
     def take(self, token: int, owner: str, head: int) -> None:
         """A claim."""
         self.status, self.token, self.owner, self.is_expired = "running", token, owner, False
@@ -54,7 +61,7 @@ class ModelJob:
         """The claim ends."""
         if self.token is not None:
             self.old_tokens.append(self.token)
-        self.status, self.token, self.is_due = status, None, is_due
+        self.status, self.token, self.is_due, self.is_expired = status, None, is_due, False
 
     def retry(self, *, is_due: bool, counted: bool) -> None:
         """The worker gives it back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -13,10 +13,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
-    initialize,
     invariant,
+    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -30,51 +29,76 @@ from tests.integration.store.queue_model import ModelJob, ModelQueue, ModelSessi
 from tests.integration.store.stage import Stage, message, staged, success
 
 T = TypeVar("T")
+Pick = Callable[[ModelJob], bool]
 
 SESSIONS = 2
-EXAMPLES = int(os.environ.get("COMPACTD_MODEL_EXAMPLES", "40"))  # sequences; `make chaos` asks for more
+EXAMPLES = int(os.environ.get("COMPACTD_MODEL_EXAMPLES", "100"))  # sequences; `make chaos` asks for more
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)  # a database is no pure function
 STEPS = 40  # events in a sequence
 OWNERS = ("worker-1", "worker-2")
+WAYS = ("succeeded", "skipped", "failed", "retry", "release", "cancelled")
 MAX_ROUNDS = 20  # until every job has ended: each needs two claims at most once nothing goes wrong any more
 ROWS = """
-    SELECT id::text, status, attempt, crashes, covers_through_seq, lease_token, ended_at IS NOT NULL,
-           cancel_requested_at IS NOT NULL
-    FROM jobs WHERE tenant_id = %s
-"""
-RESULTS = "SELECT job_id::text, results.lease_token FROM results JOIN jobs ON jobs.id = job_id WHERE tenant_id = %s"
-OPEN_ATTEMPTS = """
-    SELECT job_id::text, attempts.lease_token FROM attempts JOIN jobs ON jobs.id = job_id
-    WHERE tenant_id = %s AND attempts.ended_at IS NULL
+    SELECT jobs.id::text, status, attempt, crashes, jobs.covers_through_seq, jobs.lease_token, ended_at IS NOT NULL,
+           results.lease_token, ARRAY(SELECT lease_token FROM attempts WHERE job_id = jobs.id AND ended_at IS NULL)
+    FROM jobs LEFT JOIN results ON results.job_id = jobs.id WHERE tenant_id = %s
 """
 END_LEASE = "UPDATE jobs SET lease_expires_at = now() - interval '1 second' WHERE id = %s"
 END_PAUSE = "UPDATE jobs SET not_before = now() - interval '1 second' WHERE id = %s"
 END_TIME = "UPDATE jobs SET deadline_at = now() - interval '1 second' WHERE id = %s"
 
 
+def running(job: ModelJob) -> bool:
+    """A worker has it."""
+    return job.status == "running"
+
+
+def waiting(job: ModelJob) -> bool:
+    """It waits, for the first time or again."""
+    return job.is_waiting
+
+
+def live(job: ModelJob) -> bool:
+    """It has not ended."""
+    return not job.is_terminal
+
+
+def lost(job: ModelJob) -> bool:
+    """Its lease or its time is over, and nobody has done anything about it yet."""
+    return live(job) and (job.is_expired or job.is_overdue)
+
+
+def left(job: ModelJob) -> bool:
+    """Somebody had it once and has it no more."""
+    return bool(job.old_tokens)
+
+
+def held_again(job: ModelJob) -> bool:
+    """Somebody had it once and another one has it now."""
+    return left(job) and running(job)
+
+
+def any_of(pick: Pick) -> Callable[[QueueMachine], bool]:
+    """Whether there is such a job: a rule that would do nothing is not tried."""
+    return lambda machine: any(map(pick, machine.model.jobs.values()))
+
+
 class QueueMachine(RuleBasedStateMachine):
     """The store beside its model. Every rule does the same to both and compares the answers."""
-
-    known = Bundle("known")  # ids of jobs, ended ones too
 
     def __init__(self, loop: asyncio.AbstractEventLoop, database: Database) -> None:
         super().__init__()
         self._loop = loop
         self._database = database
-        self.model = ModelQueue()
+        self.model = ModelQueue(sessions=[ModelSession(number) for number in range(SESSIONS)])
         self.claims: dict[str, Claim] = {}
         self.newest_token = 0
+        self.stage: Stage = self.wait(staged(database))
+        self.rows = [self.wait(self.stage.session()) for _ in range(SESSIONS)]
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine."""
         return self._loop.run_until_complete(work)
-
-    @initialize()
-    def open_sessions(self) -> None:
-        """A tenant of its own with a few sessions."""
-        self.stage: Stage = self.wait(staged(self._database))
-        self.rows = [self.wait(self.stage.session()) for _ in range(SESSIONS)]
-        self.model.sessions = [ModelSession(number) for number in range(SESSIONS)]
 
     @rule(number=st.integers(0, SESSIONS - 1))
     def append(self, number: int) -> None:
@@ -82,15 +106,30 @@ class QueueMachine(RuleBasedStateMachine):
         session = self.model.sessions[number]
         session.head += 1
         assert self.wait(self.stage.append(self.rows[number], message(f"m{session.head}"))).head_seq == session.head
+        self._no_message_leaves_the_live_view_uncovered(number)
+
+    @rule(number=st.integers(0, SESSIONS - 1), owner=st.sampled_from(OWNERS))
+    def work(self, number: int, owner: str) -> None:
+        """What happens most: a session's job is in a worker's hands, whatever there was before."""
+        job = self.model.active(number) or self.model.waiting(number)
+        if job is None:
+            self._enqueue(number, "manual", later=False)
+            job = self.model.waiting(number)
+        assert job is not None
+        if job.is_waiting and not job.is_overdue:
+            self._wake(job)
+            self._claim(job, owner)
 
     @rule(
-        target=known,
         number=st.integers(0, SESSIONS - 1),
         trigger=st.sampled_from(["auto", "manual", "reactive", "bulk"]),
-        later=st.booleans(),
+        later=st.sampled_from([False, False, False, True]),
     )
-    def enqueue(self, number: int, trigger: Trigger, later: bool) -> str:
+    def enqueue(self, number: int, trigger: Trigger, later: bool) -> None:
         """A new job, or the one that waits; the promise is that it covers everything said so far."""
+        self._enqueue(number, trigger, later=later)
+
+    def _enqueue(self, number: int, trigger: Trigger, *, later: bool) -> None:
         not_before = datetime.now(UTC) + timedelta(hours=1) if later else None
         put = self.wait(self.stage.enqueue(self.rows[number], trigger, not_before=not_before))
         waiting = self.model.waiting(number)
@@ -104,12 +143,22 @@ class QueueMachine(RuleBasedStateMachine):
         if retrying is not None and retrying.status == "retrying" and trigger in {"manual", "reactive"}:
             retrying.is_due = True
         self.model.promises.append((job.id, self.model.sessions[number].head))
-        return job.id
 
-    @rule(job_id=known, owner=st.sampled_from(OWNERS))
-    def deliver(self, job_id: str, owner: str) -> None:
-        """A message reaches a worker: the first one, a second one, one for a job that has long ended."""
-        self._claim(self.model.jobs[job_id], owner)
+    def _one(self, data: st.DataObject, pick: Pick = bool) -> ModelJob:
+        """A job of that kind, by dice."""
+        return data.draw(st.sampled_from([job for job in self.model.jobs.values() if pick(job)]))
+
+    @precondition(lambda machine: any(map(machine.model.may_claim, machine.model.jobs.values())))
+    @rule(data=st.data(), owner=st.sampled_from(OWNERS))
+    def deliver(self, data: st.DataObject, owner: str) -> None:
+        """A message reaches a worker."""
+        self._claim(self._one(data, self.model.may_claim), owner)
+
+    @precondition(any_of(bool))
+    @rule(data=st.data(), owner=st.sampled_from(OWNERS))
+    def deliver_again(self, data: st.DataObject, owner: str) -> None:
+        """A message reaches a worker for the second time, too early, or when the job has long ended."""
+        self._claim(self._one(data), owner)
 
     def _claim(self, job: ModelJob, owner: str) -> None:
         may = self.model.may_claim(job)
@@ -123,6 +172,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.claims[job.id] = claim
         assert (claim.covers_through_seq, claim.job.attempt) == (job.covers, job.attempt)
 
+    @precondition(any_of(running))
     @rule(owner=st.sampled_from(OWNERS))
     def beat(self, owner: str) -> None:
         """Only current leases of this owner are renewed, and it hears of those that somebody wants cancelled."""
@@ -140,30 +190,35 @@ class QueueMachine(RuleBasedStateMachine):
         async with self._database.begin() as conn:
             return await jobs.beat(conn, owner, 60, tokens)
 
-    @rule(job_id=known)
-    def expire(self, job_id: str) -> None:
+    @precondition(any_of(running))
+    @rule(data=st.data())
+    def expire(self, data: st.DataObject) -> None:
         """The worker is silent for longer than its lease."""
-        job = self.model.jobs[job_id]
-        if job.status == "running":
-            self.wait(self.stage.change(END_LEASE, job_id))
-            job.is_expired = True
+        self._expire(self._one(data, running))
 
-    @rule(job_id=known)
-    def let_a_pause_pass(self, job_id: str) -> None:
+    def _expire(self, job: ModelJob) -> None:
+        self.wait(self.stage.change(END_LEASE, job.id))
+        job.is_expired = True
+
+    @precondition(any_of(waiting))
+    @rule(data=st.data())
+    def let_a_pause_pass(self, data: st.DataObject) -> None:
         """A job may start now."""
-        job = self.model.jobs[job_id]
-        if job.is_waiting:
-            self.wait(self.stage.change(END_PAUSE, job_id))
-            job.is_due = True
+        self._wake(self._one(data, waiting))
 
-    @rule(job_id=known)
-    def let_the_deadline_pass(self, job_id: str) -> None:
+    def _wake(self, job: ModelJob) -> None:
+        self.wait(self.stage.change(END_PAUSE, job.id))
+        job.is_due = True
+
+    @precondition(any_of(live))
+    @rule(data=st.data())
+    def let_the_deadline_pass(self, data: st.DataObject) -> None:
         """A job has waited for a day."""
-        job = self.model.jobs[job_id]
-        if not job.is_terminal:
-            self.wait(self.stage.change(END_TIME, job_id))
-            job.is_overdue = True
+        job = self._one(data, live)
+        self.wait(self.stage.change(END_TIME, job.id))
+        job.is_overdue = True
 
+    @precondition(any_of(lost))
     @rule()
     def reap(self) -> None:
         """Exactly the expired and the overdue ones are taken away, once."""
@@ -182,13 +237,14 @@ class QueueMachine(RuleBasedStateMachine):
         async with self._database.begin() as conn:
             return await jobs.reap_expired(conn, 100)
 
-    @rule(job_id=known, how=st.sampled_from(["succeeded", "skipped", "failed", "retry", "release", "cancelled"]))
-    def commit(self, job_id: str, how: str) -> None:
+    @precondition(any_of(running))
+    @rule(data=st.data(), how=st.sampled_from(WAYS))
+    def commit(self, data: st.DataObject, how: str) -> None:
         """The holder ends its attempt, in time or late but before the reaper."""
-        job = self.model.jobs[job_id]
-        if job.status != "running":
-            return
-        assert self._finish(self.claims[job_id], how)
+        self._commit(self._one(data, running), how)
+
+    def _commit(self, job: ModelJob, how: str) -> None:
+        assert self._finish(self.claims[job.id], how)
         token = job.token
         if how in {"retry", "release"}:
             job.retry(is_due=how == "release", counted=how == "retry")
@@ -196,32 +252,34 @@ class QueueMachine(RuleBasedStateMachine):
         job.leave({"skipped": "succeeded"}.get(how, how))  # type: ignore[arg-type]  # the other words are states
         if how == "succeeded":
             job.winner = token
-            self.model.sessions[job.session].live_job = job_id
+            self.model.sessions[job.session].live_job = job.id
+            self._no_message_leaves_the_live_view_uncovered(job.session)
 
-    @rule(job_id=known, how=st.sampled_from(["succeeded", "failed", "retry", "release"]), data=st.data())
-    def commit_late(self, job_id: str, how: str, data: st.DataObject) -> None:
+    @precondition(any_of(left))
+    @rule(data=st.data(), how=st.sampled_from(WAYS))
+    def commit_late(self, data: st.DataObject, how: str) -> None:
         """A worker that lost its lease, or whose answer was lost, commits: nothing happens."""
-        job = self.model.jobs[job_id]
-        if not job.old_tokens:
-            return
-        stale = replace(self.claims[job_id], token=data.draw(st.sampled_from(job.old_tokens)))
+        job = self._one(data, held_again if any_of(held_again)(self) else left)
+        stale = replace(self.claims[job.id], token=data.draw(st.sampled_from(job.old_tokens)))
         assert not self._finish(stale, how)
         assert not self.wait(self._save(stale))
         with pytest.raises(LeaseLost):
             self.wait(self._count_call(stale))
 
-    @rule(job_id=known)
-    def pay(self, job_id: str) -> None:
+    @precondition(any_of(running))
+    @rule(data=st.data())
+    def pay(self, data: st.DataObject) -> None:
         """The holder counts a call and saves its summary."""
-        if self.model.jobs[job_id].status == "running":
-            self.wait(self._count_call(self.claims[job_id]))
-            assert self.wait(self._save(self.claims[job_id]))
+        claim = self.claims[self._one(data, running).id]
+        self.wait(self._count_call(claim))
+        assert self.wait(self._save(claim))
 
-    @rule(job_id=known)
-    def cancel(self, job_id: str) -> None:
+    @precondition(any_of(bool))
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
         """At once while it waits, marked while it runs, unchanged when it has ended."""
-        job = self.model.jobs[job_id]
-        row = self.wait(self._cancel(job_id))
+        job = self._one(data)
+        row = self.wait(self._cancel(job.id))
         assert row is not None
         if job.is_waiting:
             job.leave("cancelled")
@@ -253,34 +311,17 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def rows_are_as_the_model_says(self) -> None:
-        """At most one active and one waiting job a session, attempts and crashes bounded: the model asserts those."""
+        """And results are the winners' alone, and exactly the running attempts are open."""
+        found = {row[0]: row[1:] for row in self.wait(self.stage.query(ROWS, self.stage.tenant_id))}
+        assert found == {job.id: job.row for job in self.model.jobs.values()}
+
+    @invariant()
+    def every_number_is_bounded(self) -> None:
+        """At most one active and one waiting job a session, five attempts, three crashes."""
         for session in self.model.sessions:
             self.model.waiting(session.number)
             self.model.active(session.number)
-        if not self.model.sessions:
-            return
-        found = {row[0]: row[1:7] for row in self.wait(self.stage.query(ROWS, self.stage.tenant_id))}
-        assert found == {
-            job.id: (job.status, job.attempt, job.crashes, job.covers, job.token, job.is_terminal)
-            for job in self.model.jobs.values()
-        }
-        for job in self.model.jobs.values():
-            assert job.attempt <= MAX_ATTEMPTS
-            assert job.crashes <= MAX_CRASHES
-
-    @invariant()
-    def results_are_the_winners(self) -> None:
-        """One for each job that succeeded, written under the lease that was current then."""
-        if self.model.sessions:
-            found = dict(self.wait(self.stage.query(RESULTS, self.stage.tenant_id)))
-            assert found == {job.id: job.winner for job in self.model.jobs.values() if job.winner is not None}
-
-    @invariant()
-    def only_running_attempts_are_open(self) -> None:
-        """Every claim that ended has its end on record."""
-        if self.model.sessions:
-            found = set(self.wait(self.stage.query(OPEN_ATTEMPTS, self.stage.tenant_id)))
-            assert found == {(job.id, job.token) for job in self.model.jobs.values() if job.token is not None}
+        assert all(job.attempt <= MAX_ATTEMPTS and job.crashes <= MAX_CRASHES for job in self.model.jobs.values())
 
     @invariant()
     def newer_input_is_never_forgotten(self) -> None:
@@ -289,31 +330,26 @@ class QueueMachine(RuleBasedStateMachine):
             covers = self.model.jobs[job_id].covers
             assert covers is None or covers >= head
 
-    @invariant()
-    def no_message_leaves_the_live_view_uncovered(self) -> None:
+    def _no_message_leaves_the_live_view_uncovered(self, number: int) -> None:
         """Each message is in the newest result or follows it."""
-        for session, row in zip(self.model.sessions, getattr(self, "rows", ()), strict=False):
-            view = self.wait(self.stage.live(row))
-            covered = 0 if session.live_job is None else self.model.jobs[session.live_job].covers or 0
-            assert [stored.seq for stored in view.messages] == list(range(covered + 1, session.head + 1))
+        session, view = self.model.sessions[number], self.wait(self.stage.live(self.rows[number]))
+        covered = 0 if session.live_job is None else self.model.jobs[session.live_job].covers or 0
+        assert [stored.seq for stored in view.messages] == list(range(covered + 1, session.head + 1))
 
     def teardown(self) -> None:
         """Whatever has happened: when nothing goes wrong any more, every accepted job ends."""
-        if not self.model.sessions:
-            return
         for _ in range(MAX_ROUNDS):
-            for job in [job for job in self.model.jobs.values() if not job.is_terminal]:
-                self.let_a_pause_pass(job.id)
-                self.expire(job.id)
+            for job in filter(running, self.model.jobs.values()):
+                self._expire(job)
             self.reap()
-            for job in [job for job in self.model.jobs.values() if job.is_waiting]:
-                self.let_a_pause_pass(job.id)
-                self.deliver(job.id, OWNERS[0])
-                self.commit(job.id, "succeeded")
+            for job in filter(waiting, self.model.jobs.values()):
+                self._wake(job)
+                self._claim(job, OWNERS[0])
+                if running(job):
+                    self._commit(job, "succeeded")
             if all(job.is_terminal for job in self.model.jobs.values()):
                 break
         self.rows_are_as_the_model_says()
-        self.results_are_the_winners()
         assert all(job.is_terminal for job in self.model.jobs.values())
 
 
