@@ -6,6 +6,7 @@ from celery import Celery
 
 QUEUE = "compactd"
 KEY_PREFIX = "compactd:"  # of everything that Celery keeps in Redis
+WAKE_KEY = "compactd:wake"  # a list with one entry: something came that the leader should look at now
 TASK = "compactd.run"
 
 

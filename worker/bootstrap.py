@@ -102,7 +102,10 @@ def start_process(settings: Settings) -> Process:
         backoff_seconds=settings.backoff_base_seconds,
     )
     process = Process(settings, bridge, heart, runner, database, Drain(heart, settings.drain_seconds))
-    chores = [_reconciler(settings, database, doorbell, provider).turn_for_ever()]
+    chores = [
+        _reconciler(settings, database, doorbell).turn_for_ever(),
+        provider.probe_for_ever(settings.reconcile_seconds),
+    ]
     if limiter is not None:
         chores.append(limiter.keep_for_ever())
     if settings.worker_max_rss_mb is not None:
@@ -111,7 +114,7 @@ def start_process(settings: Settings) -> Process:
     return process
 
 
-def _reconciler(settings: Settings, database: Database, doorbell: Doorbell, provider: Provider) -> Reconciler:
+def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> Reconciler:
     return Reconciler(
         database=database,
         dispatcher=Dispatcher(
@@ -121,7 +124,7 @@ def _reconciler(settings: Settings, database: Database, doorbell: Doorbell, prov
             lease_seconds=settings.lease_seconds,
             tenant_jobs=settings.limit_tenant_calls,
         ),
-        provider=provider,
+        alarm=doorbell,
         retention=Retention(
             database, job_days=settings.retention_days or None, idempotency_days=settings.idempotency_days or None
         ),

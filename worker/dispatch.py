@@ -6,6 +6,7 @@ A ring that is lost costs seconds, never a job: the reconciler rings again for e
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 from kombu.exceptions import OperationalError
@@ -13,7 +14,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from compaction import telemetry
-from worker.app import KEY_PREFIX, QUEUE, TASK, make_app
+from worker.app import KEY_PREFIX, QUEUE, TASK, WAKE_KEY, make_app
 
 RING_SECONDS = 1.0  # an API answer never waits longer for Redis (facts/queue.md §3.2)
 EACH_SECONDS = 0.01  # of a batch: a ring takes half a millisecond
@@ -28,6 +29,7 @@ class Doorbell:
         self._app = make_app(redis_url)
         limits = {"socket_timeout": RING_SECONDS, "socket_connect_timeout": RING_SECONDS}
         self._app.conf.broker_transport_options |= limits
+        self._patient = Redis.from_url(redis_url, socket_connect_timeout=RING_SECONDS)  # BLPOP ends by itself
         self._redis = Redis.from_url(redis_url, socket_timeout=RING_SECONDS, socket_connect_timeout=RING_SECONDS)
 
     async def ring(self, job_id: str) -> bool:
@@ -44,6 +46,26 @@ class Doorbell:
             return False
         return True
 
+    async def wake(self) -> bool:
+        """Tells the leader that jobs wait for which nobody rang; False when Redis took no notice. Never raises."""
+        try:
+            async with self._redis.pipeline(transaction=False) as pipeline:
+                pipeline.lpush(WAKE_KEY, b"")
+                pipeline.ltrim(WAKE_KEY, 0, 0)
+                await pipeline.execute()
+        except (RedisError, OSError, TimeoutError) as error:
+            _log.warning("doorbell.away", problem=type(error).__name__)
+            return False
+        return True
+
+    async def sleep(self, seconds: float) -> None:
+        """Returns after `seconds`, or sooner when somebody wakes the leader. Never raises."""
+        until = time.monotonic() + seconds
+        try:
+            await asyncio.wait_for(self._patient.blpop([WAKE_KEY], timeout=seconds), seconds + RING_SECONDS)
+        except (RedisError, OSError, TimeoutError):
+            await asyncio.sleep(max(0.0, until - time.monotonic()))
+
     async def depth(self) -> int | None:
         """How many rings lie in Redis that no worker has heard yet; None when Redis does not answer."""
         try:
@@ -54,6 +76,7 @@ class Doorbell:
 
     async def aclose(self) -> None:
         """Closes the connections to Redis."""
+        await self._patient.aclose()
         await self._redis.aclose()
         await asyncio.to_thread(self._app.close)
 

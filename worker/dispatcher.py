@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from compaction.core import fairness
-from compaction.core.fairness import Candidate, InFlight, Room
+from compaction.core.fairness import InFlight, Room
 from compaction.store import jobs as job_rows
 from compaction.store import workers as worker_rows
 from compaction.store.engine import Database
+from compaction.store.jobs import View
 from compaction.store.workers import Capacity
 
 QUICK_SECONDS = 3.0  # no ring lies in Redis: what was rung for so long ago and is not claimed was not heard
@@ -58,7 +59,7 @@ class Dispatcher:
         silent_seconds = self._redispatch_seconds if out else min(self._redispatch_seconds, QUICK_SECONDS)
         async with self._database.begin() as conn:
             view = await job_rows.look(conn, free, silent_seconds, after_tenant_id=self._after_tenant_id)
-            room = Room(jobs=free, bulk=_bulk(capacity, running, out, view.candidates), tenant_jobs=self._tenant_jobs)
+            room = Room(jobs=free, bulk=_bulk(capacity, running, out, view), tenant_jobs=self._tenant_jobs)
             picked = fairness.pick(view.candidates, running, room)
             marked = await job_rows.mark(conn, picked, silent_seconds)
         self._after_tenant_id = view.next_tenant_id
@@ -77,7 +78,7 @@ class Dispatcher:
             return capacity, running, max(0, 1 - tried - out)
 
 
-def _bulk(capacity: Capacity, running: InFlight, out: int, candidates: Sequence[Candidate]) -> int:
+def _bulk(capacity: Capacity, running: InFlight, out: int, view: View) -> int:
     if not capacity.slots:
         return 1  # on trial anybody may try
-    return fairness.bulk_room(capacity.slots, running, out, others_wait=fairness.others_wait(candidates))
+    return fairness.bulk_room(capacity.slots, running, out, others_wait=view.others_wait)

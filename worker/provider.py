@@ -6,6 +6,7 @@ all workers that use it, and no others.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from dataclasses import dataclass
@@ -88,6 +89,17 @@ class Provider:
             return
         if opened:
             _log.warning("provider.resumed", provider=self.name)
+
+    async def probe_for_ever(self, every_seconds: float) -> None:
+        """Looks so often whether a probe is due: apart from the reconciler, which must not wait for a silent API."""
+        while True:
+            try:
+                await self.probe_if_due()
+            except CompactdError as problem:
+                _log.warning("provider.not_probed", code=problem.code)
+            except Exception as error:  # noqa: BLE001 - without probes a pause would never end
+                _log.error("provider.fault", **telemetry.failure(error))
+            await asyncio.sleep(every_seconds)
 
     async def probe_if_due(self) -> None:
         """Probes a paused provider when its time has come; of all workers with this credential one does."""

@@ -29,11 +29,11 @@ FORGET_EVERY_SECONDS = 30.0
 _log = telemetry.logger("reconciler")
 
 
-class Probe(Protocol):
-    """Looks whether a paused provider is back."""
+class Alarm(Protocol):
+    """Lets the leader sleep, and wakes it when something came."""
 
-    async def probe_if_due(self) -> None:
-        """Probes if it is time to."""
+    async def sleep(self, seconds: float) -> None:
+        """Returns after `seconds` or sooner; never raises."""
         ...
 
 
@@ -45,14 +45,14 @@ class Reconciler:
         *,
         database: Database,
         dispatcher: Dispatcher,
-        provider: Probe,
+        alarm: Alarm,
         retention: Retention,
         every_seconds: float,
         lease_seconds: float,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
-        self._provider = provider
+        self._alarm = alarm
         self._retention = retention
         self._every_seconds = every_seconds
         self._forget_seconds = FORGET_LEASES * lease_seconds
@@ -63,7 +63,6 @@ class Reconciler:
         """Tries to lead, and leads until the connection breaks or the task is cancelled."""
         while True:
             try:
-                await self._provider.probe_if_due()
                 await self._lead()
             except CompactdError as error:
                 _log.warning("reconciler.missed", code=error.code)
@@ -86,11 +85,17 @@ class Reconciler:
             _log.info("reconciler.leads")
             try:
                 while await leader.try_lead(conn, silence_seconds):
-                    await self._provider.probe_if_due()
                     waiting = await self.turn()
-                    await asyncio.sleep(min(BUSY_SECONDS, self._every_seconds) if waiting else self._every_seconds)
+                    await self._rest(waiting=waiting)
             finally:
                 await leader.step_down(conn)
+
+    async def _rest(self, *, waiting: bool) -> None:
+        """Sleeps a moment, and then, unless jobs wait for slots, until the next turn is due or somebody wakes us."""
+        pause_seconds = min(BUSY_SECONDS, self._every_seconds)
+        await asyncio.sleep(pause_seconds)
+        if not waiting and self._every_seconds > pause_seconds:
+            await self._alarm.sleep(self._every_seconds - pause_seconds)
 
     async def _reap(self) -> None:
         async with self._database.begin() as conn:
