@@ -39,11 +39,6 @@ async def read(request: Request, limit_bytes: int) -> bytes:
     return bytes(body)
 
 
-async def read_as(request: Request, shape: type[Shape], limit_bytes: int) -> Shape:
-    """The body as `shape`. Raises InvalidRequest with the paths that are wrong."""
-    return await parse(await read(request, limit_bytes), shape)
-
-
 async def parse(body: bytes, shape: type[Shape]) -> Shape:
     """The JSON in `body` as `shape`. Raises Malformed or InvalidRequest."""
     try:

@@ -11,16 +11,18 @@ from api import bodies, openapi
 from api.answers import json_answer, page
 from api.auth import Admin
 from api.found import found
+from api.idempotency import IdempotencyKey, once
 from api.schemas.api_keys import ApiKey, ApiKeyPage, ApiKeyRequest, StoredApiKey
 from api.schemas.fields import PageQuery
 from api.services import services
-from compaction.errors import Forbidden
+from compaction.errors import Conflict, Forbidden
 from compaction.store import keys, tenants
 from compaction.store.tenants import OPERATOR_TENANT, Principal
 
 router = APIRouter(tags=["api keys"])
 
 MAX_BODY_BYTES = 64 * 1024  # a key request has four short fields
+SHOWN = "This request made its key before, and a key is shown once. GET /v1/api-keys lists it, DELETE revokes it."
 NO_KEY = "There is no key of this public id. GET /v1/api-keys lists the keys of this key's tenant."
 KeyPath = Annotated[str, Path(description="The part of the key between ck_ and the next _", max_length=100)]
 _EXAMPLE = {"tenant": "agents", "scopes": ["sessions:write", "jobs:write", "read"]}
@@ -31,22 +33,27 @@ _EXAMPLE = {"tenant": "agents", "scopes": ["sessions:write", "jobs:write", "read
     status_code=201,
     summary="Make an API key",
     openapi_extra=openapi.takes(ApiKeyRequest, _EXAMPLE),
-    responses={201: openapi.gives(ApiKey, "The key, shown this once"), **openapi.refuses(400, 413, 415)},
+    responses={201: openapi.gives(ApiKey, "The key, shown this once"), **openapi.refuses(400, 409, 413, 415)},
 )
-async def create_key(request: Request, caller: Admin) -> Response:
+async def create_key(request: Request, caller: Admin, key: IdempotencyKey) -> Response:
     """Make a key. Its text is told this one time.
 
     An admin of the operator's tenant (`default`) makes keys of any scope for any tenant, and a tenant comes into being
-    with its first key. Every other admin makes keys for its own tenant, with scopes that its own key has.
+    with its first key. Every other admin makes keys for its own tenant, with scopes that its own key has. Sent again
+    under one `Idempotency-Key` no second key is made, and the answer is 409: the first one is shown no more.
     """
     held = services(request)
-    wanted = await bodies.read_as(request, ApiKeyRequest, MAX_BODY_BYTES)
+    raw = await bodies.read(request, MAX_BODY_BYTES)
+    wanted = await bodies.parse(raw, ApiKeyRequest)
     _check_reach(caller, wanted)
-    async with held.database.begin() as conn:
-        tenant_id = await tenants.ensure_tenant(conn, wanted.tenant)
+    async with once(request, caller, key, raw) as work:
+        if work.replay is not None:
+            raise Conflict(SHOWN)
+        tenant_id = await tenants.ensure_tenant(work.conn, wanted.tenant)
         issued = await tenants.create_key(
-            conn, tenant_id, wanted.scopes, expires_at=wanted.expires_at, pepper=held.settings.key_pepper
+            work.conn, tenant_id, wanted.scopes, expires_at=wanted.expires_at, pepper=held.settings.key_pepper
         )
+        await work.keep(json_answer({"public_id": issued.public_id}, 201))  # that it was made, and never the key
     body = ApiKey(
         key=issued.key,
         public_id=issued.public_id,

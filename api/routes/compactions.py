@@ -14,14 +14,14 @@ from api import bodies, openapi
 from api.answers import fresh_answer, json_answer, page
 from api.auth import JobWriter, Reader
 from api.found import NO_JOB, NO_SESSION, found
-from api.idempotency import IdempotencyKey, kept, replayed, request_hash
+from api.idempotency import IdempotencyKey, once
 from api.schemas.compactions import CompactionRequest, Job, JobPage, JobQuery
 from api.schemas.fields import JobPath
 from api.services import services
 from api.waiting import job_at_end, preferred_wait_seconds, retry_after_seconds
 from compaction.core.jobs import Scope
 from compaction.errors import Conflict, InvalidRequest
-from compaction.store import idempotency, jobs, sessions
+from compaction.store import jobs, sessions
 from compaction.store.jobs import Enqueued, JobRow, NewJob
 from compaction.store.session_rows import SessionRow
 
@@ -61,16 +61,13 @@ async def enqueue(
     body = await bodies.read(request, held.settings.max_body_bytes)
     wanted = await bodies.parse(body, CompactionRequest)
     not_before = _not_before(wanted.not_before)
-    mark = request_hash(request, body)
-    async with held.database.begin() as conn:
-        if key and (before := await idempotency.recall(conn, caller.tenant_id, key, mark)):
-            return replayed(before)
-        session = found(await sessions.get(conn, caller.tenant_id, wanted.session_id), NO_SESSION)
+    async with once(request, caller, key, body) as work:
+        if work.replay is not None:
+            return work.replay
+        session = found(await sessions.get(work.conn, caller.tenant_id, wanted.session_id), NO_SESSION)
         new = replace(_new_job(wanted, session), not_before=not_before, traceparent=_trace(traceparent))
-        done = await jobs.enqueue(conn, new, announced=not_before is None, caps=held.settings.caps)
-        answer = _accepted(done)
-        if key:
-            await idempotency.keep(conn, caller.tenant_id, key, mark, kept(answer))
+        done = await jobs.enqueue(work.conn, new, announced=not_before is None, caps=held.settings.caps)
+        answer = await work.keep(_accepted(done))
     held.enqueued(done)
     return answer
 
@@ -149,17 +146,14 @@ async def cancel(request: Request, caller: JobWriter, job_id: JobPath) -> Respon
 async def retry(request: Request, caller: JobWriter, job_id: JobPath, key: IdempotencyKey) -> Response:
     """A new job with the parameters of one that has ended; it sees the session as it is now."""
     held = services(request)
-    mark = request_hash(request, b"")
-    async with held.database.begin() as conn:
-        if key and (before := await idempotency.recall(conn, caller.tenant_id, key, mark)):
-            return replayed(before)
-        old = found(await jobs.get(conn, caller.tenant_id, job_id), NO_JOB)
+    async with once(request, caller, key) as work:
+        if work.replay is not None:
+            return work.replay
+        old = found(await jobs.get(work.conn, caller.tenant_id, job_id), NO_JOB)
         if not old.done:
             raise Conflict("The job has not ended; it needs no retry. Cancel it first if it should start anew.")
-        done = await jobs.enqueue(conn, _again(old), announced=True, caps=held.settings.caps)
-        answer = _accepted(done)
-        if key:
-            await idempotency.keep(conn, caller.tenant_id, key, mark, kept(answer))
+        done = await jobs.enqueue(work.conn, _again(old), announced=True, caps=held.settings.caps)
+        answer = await work.keep(_accepted(done))
     held.enqueued(done)
     return answer
 

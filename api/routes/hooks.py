@@ -11,14 +11,14 @@ from api import bodies, openapi
 from api.answers import json_answer, page
 from api.auth import HookKeeper
 from api.found import found
-from api.idempotency import IdempotencyKey, kept, replayed, request_hash
+from api.idempotency import IdempotencyKey, once
 from api.schemas.fields import PageQuery
 from api.schemas.hooks import Hook, HookPage, HookRequest
 from api.services import services
 from compaction.core.addresses import AddressRules
 from compaction.errors import InvalidRequest
 from compaction.hooks import guarded
-from compaction.store import hooks, idempotency
+from compaction.store import hooks
 
 router = APIRouter(tags=["hooks"])
 
@@ -40,7 +40,7 @@ _EXAMPLE = {
     openapi_extra=openapi.takes(HookRequest, _EXAMPLE),
     responses={
         201: openapi.gives(Hook, "The hook; it is asked from the next job on"),
-        **openapi.refuses(400, 409, 413),
+        **openapi.refuses(400, 409, 413, 415),
     },
 )
 async def create_hook(request: Request, caller: HookKeeper, key: IdempotencyKey) -> Response:
@@ -49,22 +49,18 @@ async def create_hook(request: Request, caller: HookKeeper, key: IdempotencyKey)
     body = await bodies.read(request, MAX_BODY_BYTES)
     wanted = await bodies.parse(body, HookRequest)
     _check_url(wanted.url, held.settings.hook_rules)
-    mark = request_hash(request, body)
-    async with held.database.begin() as conn:
-        if key and (before := await idempotency.recall(conn, caller.tenant_id, key, mark)):
-            return replayed(before)
+    async with once(request, caller, key, body) as work:
+        if work.replay is not None:
+            return work.replay
         row = await hooks.add(
-            conn,
+            work.conn,
             caller.tenant_id,
             event=wanted.event,
             url=wanted.url,
             secret=wanted.secret,
             timeout_seconds=wanted.timeout_s,
         )
-        answer = json_answer(Hook.of(row), 201, headers={"Location": f"/v1/hooks/{row.id}"})
-        if key:
-            await idempotency.keep(conn, caller.tenant_id, key, mark, kept(answer))
-    return answer
+        return await work.keep(json_answer(Hook.of(row), 201, headers={"Location": f"/v1/hooks/{row.id}"}))
 
 
 @router.get(

@@ -12,6 +12,7 @@ from api import bodies, openapi
 from api.answers import json_answer, list_of
 from api.auth import Reader, SessionWriter
 from api.found import NO_SESSION, found
+from api.idempotency import IdempotencyKey, once
 from api.intake import append_batch
 from api.live import api_bodies, live_bodies, size_bytes
 from api.schemas.fields import SessionPath
@@ -39,27 +40,31 @@ _EXAMPLE = {
     openapi_extra=openapi.takes(AppendRequest, _EXAMPLE),
     responses={200: openapi.gives(Appended, "Stored"), **openapi.refuses(400, 404, 409, 413, 415)},
 )
-async def append_messages(request: Request, caller: SessionWriter, session_id: SessionPath) -> Response:
+async def append_messages(
+    request: Request, caller: SessionWriter, session_id: SessionPath, key: IdempotencyKey
+) -> Response:
     """Store a batch, all or nothing, each message as the bytes it came as.
 
     A uuid that is stored already is passed over (sending a batch twice is safe); a partial message is replaced by the
     final one of its uuid. With `expected_seq` the batch is refused (409) unless it continues exactly there.
+    Messages without uuids are safe to send again under an `Idempotency-Key`: it gives the first answer once more.
     """
     held = services(request)
     body = await bodies.read(request, held.settings.max_body_bytes)
     batch = await bodies.think(len(body), append_batch, body)
-    async with held.database.begin() as conn:
-        row = found(await sessions.get(conn, caller.tenant_id, session_id), NO_SESSION)
-        done = await sessions.append(conn, row.id, batch.messages, expected_seq=batch.expected_seq)
-    return json_answer(
-        Appended(
+    async with once(request, caller, key, body) as work:
+        if work.replay is not None:
+            return work.replay
+        row = found(await sessions.get(work.conn, caller.tenant_id, session_id), NO_SESSION)
+        done = await sessions.append(work.conn, row.id, batch.messages, expected_seq=batch.expected_seq)
+        shown = Appended(
             session_id=session_id,
             head_seq=done.head_seq,
             appended=done.appended,
             duplicates=done.duplicates,
             replaced=done.replaced,
         )
-    )
+        return await work.keep(json_answer(shown))
 
 
 @router.get(

@@ -33,6 +33,7 @@ POOL_WAIT_SECONDS = 10.0  # connections are held for milliseconds: a longer queu
 RECYCLE_SECONDS = 1800  # half an hour: lets a fail-over or a changed DNS entry be noticed without a restart
 PREPARE_AFTER = 2  # executions until a connection prepares a statement: ours are few and always the same
 RV = TypeVar("RV")
+Connection = AsyncConnection  # for annotations outside this room, which alone knows SQLAlchemy
 # SQLSTATEs that pass by themselves: connection trouble, deadlock, too many connections, timeouts, a server going down.
 # fmt: off
 _PASSING = frozenset({

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from compaction.store.tenants import OPERATOR_TENANT, SCOPES
 from tests.integration.api.conftest import KEY, speaking_to
+from tests.integration.api.stage import database_of
 
 pytestmark = pytest.mark.anyio
 _numbers = itertools.count(1)
@@ -152,3 +153,21 @@ async def test_a_key_may_revoke_itself_even_as_the_last_admin(client: httpx2.Asy
     (own,) = (await client.get("/v1/api-keys")).json()["data"]
     assert (await client.delete(f"/v1/api-keys/{own['public_id']}")).status_code == 204
     assert (await client.get("/v1/api-keys")).status_code == 401
+
+
+async def test_a_key_request_sent_again_makes_no_second_key_and_its_secret_is_kept_nowhere(
+    app: FastAPI, client: httpx2.AsyncClient, tenant: str
+) -> None:
+    headers = {"Idempotency-Key": "the-readers-key"}
+    first = await client.post("/v1/api-keys", json=wanted(tenant, "read"), headers=headers)
+    again = await client.post("/v1/api-keys", json=wanted(tenant, "read"), headers=headers)
+    other = await client.post("/v1/api-keys", json=wanted(tenant, "ops"), headers=headers)
+    assert (first.status_code, again.status_code, again.json()["code"]) == (201, 409, "conflict")
+    assert "shown once" in again.json()["detail"]
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
+    assert len((await client.get("/v1/api-keys")).json()["data"]) == 2
+    secret = first.json()["key"].removeprefix(f"ck_{first.json()['public_id']}_")
+    async with database_of(app).connect() as conn:
+        stored = (await conn.exec_driver_sql("SELECT response FROM idempotency_keys")).scalars().all()
+    assert stored
+    assert not any(secret.encode() in response for response in stored)

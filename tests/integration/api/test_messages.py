@@ -209,3 +209,25 @@ async def test_a_problem_never_repeats_what_was_sent(client: httpx2.AsyncClient,
         answer = await client.post(session, content=content, headers=JSON)
         assert answer.is_client_error
         assert secret not in answer.text
+
+
+async def test_a_batch_without_uuids_is_stored_once_under_one_idempotency_key(
+    client: httpx2.AsyncClient, session: str
+) -> None:
+    body = {"messages": [{"role": "user", "content": "Once, please."}]}
+    headers = {"Idempotency-Key": "batch-1"}
+    first = await client.post(session, json=body, headers=headers)
+    again = await client.post(session, json=body, headers=headers)
+    other = await client.post(session, json=body | {"expected_seq": 1}, headers=headers)
+    assert (first.status_code, again.status_code, again.json()) == (200, 200, first.json())
+    assert again.headers["idempotent-replayed"] == "true"
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
+    assert len((await client.get(session, params={"view": "full"})).json()["data"]) == 1
+
+
+async def test_a_refused_batch_leaves_its_idempotency_key_free(client: httpx2.AsyncClient, session: str) -> None:
+    body = {"messages": [{"role": "user", "content": "Second."}], "expected_seq": 1}
+    headers = {"Idempotency-Key": "batch-2"}
+    assert (await client.post(session, json=body, headers=headers)).status_code == 409
+    await append(client, session, USER)
+    assert (await client.post(session, json=body, headers=headers)).status_code == 200
