@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from starlette.requests import Request
 
 from api.depths import Depths
+from api.revision import Revision, revision_of
 from compaction import telemetry
 from compaction.errors import CompactdError
 from compaction.settings import Settings
@@ -93,6 +94,7 @@ class Services:
     listener: JobListener
     rings: Rings
     depths: Depths
+    revision: Revision
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def enqueued(self, done: Enqueued) -> None:
@@ -120,7 +122,7 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
     try:
         if settings.bootstrap_api_key:
             await _bootstrap(database, settings.bootstrap_api_key, settings.key_pepper)
-        yield Services(settings, database, listener, rings, depths)
+        yield Services(settings, database, listener, rings, depths, revision_of(database))
     finally:
         await rings.close()
         await depths.close()

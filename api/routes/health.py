@@ -85,7 +85,7 @@ async def _database(held: Services) -> Part:
 
 
 async def _migrations(held: Services) -> Part:
-    revision = await asyncio.to_thread(migrate.current, held.settings.database_url)
+    revision = await held.revision.read()
     at_head = revision in _heads()
     return Part(ok=at_head, detail="at head" if at_head else "behind: run the migrations of this version")
 

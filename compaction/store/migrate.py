@@ -10,6 +10,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine
+from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.pool import NullPool
 
 from compaction.store.engine import CONNECT_TIMEOUT_SECONDS, driver_url
@@ -33,6 +34,11 @@ def current(url: str) -> str | None:
     engine = _engine(url)
     with engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
+
+
+async def applied(conn: AsyncConnection) -> str | None:
+    """The same over a connection of the pool."""
+    return await conn.run_sync(lambda sync: MigrationContext.configure(sync).get_current_revision())
 
 
 def heads() -> tuple[str, ...]:
