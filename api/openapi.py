@@ -45,7 +45,7 @@ def gives(shape: type[BaseModel], description: str, *, example: dict[str, Any] |
 
 
 def refuses(*statuses: int) -> dict[int | str, Extra]:
-    """The problems of a route, to merge into its `responses`; every call can also meet 401, 403, 422, 429 and 503."""
+    """The problems of a route, to merge into its `responses`; every call with a key may meet 401, 403, 422, 503."""
     _documented[Problem.__name__] = Problem
     content = {PROBLEM_TYPE: {"schema": {"$ref": _REF.format(model=Problem.__name__)}}}
     words = {
@@ -57,7 +57,7 @@ def refuses(*statuses: int) -> dict[int | str, Extra]:
         413: "The body is too large",
         415: "Not JSON",
         422: "The request is not valid",
-        429: "Too much at once; Retry-After says when to come again",
+        429: "Too many jobs of the tenant wait; Retry-After says when to come again",
         503: "Not possible right now; Retry-After says when to come again",
     }
     return {

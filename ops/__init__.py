@@ -1,1 +1,1 @@
-"""What is operated, not imported by the product: the embedded stack, its set-up, checks and dashboards."""
+"""What is operated, not imported by the product: the embedded stack, its set-up and checks."""

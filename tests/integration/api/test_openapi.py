@@ -94,3 +94,8 @@ async def test_every_json_body_has_an_example(document: dict[str, Any]) -> None:
     examples = [content["application/json"].get("example") for content in bodies if "application/json" in content]
     assert len(examples) >= 4
     assert all(examples)
+
+
+async def test_too_many_requests_are_told_of_the_calls_that_make_jobs_alone(document: dict[str, Any]) -> None:
+    limited = {(path, method) for path, method, operation in operations(document) if "429" in operation["responses"]}
+    assert limited == {("/v1/compactions", "post"), ("/v1/compactions/{job_id}/retry", "post")}
