@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     ColumnElement,
     Double,
     Integer,
@@ -102,7 +103,10 @@ _PROBE_FAILED = (
     .where(_MINE, _IS_PAUSED)
     .values(probes=_P.probes + _ONE, probe_at=_LATER, reason=bindparam("b_reason", type_=Text))
 )
-_LAST_TOKEN = select(column("last_value", BigInteger)).select_from(table(lease_tokens.name)).scalar_subquery()
+_TOKENS = table(lease_tokens.name, column("last_value", BigInteger), column("is_called", Boolean))
+_LAST_TOKEN = select(  # before the first token is drawn, the sequence shows the one that it will give
+    _TOKENS.c.last_value - case((_TOKENS.c.is_called, _NONE), else_=_ONE)
+).scalar_subquery()
 _TRY = (
     update(provider_pauses)
     .where(_MINE, _IS_PAUSED)
