@@ -60,6 +60,14 @@ async def test_an_accepted_job_is_told_with_everything_about_it(client: httpx2.A
     assert (await client.get(answer.headers["Location"])).json() == job
 
 
+@pytest.fixture
+async def nothing_waits(app: FastAPI) -> None:
+    """The jobs of earlier tests are not due: a ring goes out only when nothing waits ahead."""
+    async with app.state.services.database.begin() as conn:
+        await conn.exec_driver_sql("UPDATE jobs SET not_before = now() + interval '1 day' WHERE status = 'queued'")
+
+
+@pytest.mark.usefixtures("nothing_waits")
 async def test_the_doorbell_rings_once_the_job_is_stored(
     client: httpx2.AsyncClient, doorbell: RememberingDoorbell
 ) -> None:
@@ -68,6 +76,7 @@ async def test_the_doorbell_rings_once_the_job_is_stored(
     assert job["id"] in doorbell.rung
 
 
+@pytest.mark.usefixtures("nothing_waits")
 async def test_a_lost_ring_is_counted_and_not_told(
     app: FastAPI, client: httpx2.AsyncClient, doorbell: RememberingDoorbell
 ) -> None:
