@@ -73,7 +73,10 @@ class Summarizer(Protocol):
 
 
 class Progress(Protocol):
-    """Hears how far a call has come; must be cheap, it is called for each delta."""
+    """Hears how far a call has come; must be cheap, it is called for each delta.
+
+    The first news, that 0 characters have arrived, comes when the request has gone out whole.
+    """
 
     def characters(self, count: int) -> None:
         """So many characters of the summary have arrived in all."""

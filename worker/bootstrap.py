@@ -35,6 +35,11 @@ from worker.run import Runner
 from worker.shared_limits import SharedLimits
 from worker.sharers import Sharers
 
+# Decoded histories are thousands of containers that come and go by their counts alone; the default of 700 looks at all
+# of them again and again. Measured on jobs of 400 KB: a tenth of their CPU (docs/performance.md). What does need the
+# collector, some hundreds of objects a job, waits for a hundred jobs and takes a few megabytes.
+GC_THRESHOLDS = (50_000, 10, 10)
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -48,16 +53,17 @@ class Process:
     drain: Drain
 
     def start(self, *chores: Coroutine[Any, Any, None]) -> None:
-        """Starts the loop, the heart and the chores; what is loaded by now is kept out of the garbage collector."""
-        gc.collect()
-        gc.freeze()  # facts/performance.md: the collector is part of the price of each job
+        """Starts the loop, the heart and the chores."""
+        gc.set_threshold(*GC_THRESHOLDS)
         self.bridge.start()
         self.heart.start()
         for chore in chores:
             self.bridge.spawn(chore)
 
     def ready(self) -> None:
-        """Tells whoever started us that jobs are taken now."""
+        """Tells whoever started us that jobs are taken now; what is loaded by now is no garbage."""
+        gc.collect()
+        gc.freeze()
         if self.settings.ready_file:
             Path(self.settings.ready_file).write_text("{}", encoding="utf-8")
 

@@ -18,7 +18,9 @@ from compaction.store.jobs import Claim, Finish
 from worker import verdict
 from worker.assignment import Assignments
 from worker.dispatch import Doorbell
+from worker.gate import Gate, Seat
 from worker.heartbeat import Heart, Held
+from worker.outside import waiting_outside
 from worker.provider import Provider
 from worker.recorder import AttemptRecorder
 
@@ -42,6 +44,7 @@ class Runner:
         backoff_seconds: float,
     ) -> None:
         self._database = database
+        self._gate = Gate()
         self._heart = heart
         self._doorbell = doorbell
         self._assignments = assignments
@@ -52,6 +55,10 @@ class Runner:
 
     async def run(self, job_id: str) -> None:
         """Claims the job and brings it to its next state; returns at once when there is nothing to claim."""
+        async with self._gate.seat() as seat:
+            await self._run(job_id, seat)
+
+    async def _run(self, job_id: str, seat: Seat) -> None:
         if self._heart.draining:
             await self._pass_on(job_id)
             return
@@ -62,7 +69,7 @@ class Runner:
         recorder = AttemptRecorder(self._database, job_id, claim.token)
         held = self._hold(claim, recorder)
         try:
-            finish = await self._attempt(claim, recorder, held)
+            finish = await self._attempt(claim, recorder, held, seat)
             held.is_settled = True  # from here on an interruption could only lose what is decided
             if finish is not None:
                 await self._commit(claim, finish)
@@ -101,13 +108,13 @@ class Runner:
         self._heart.hold(held)
         return held
 
-    async def _attempt(self, claim: Claim, recorder: AttemptRecorder, held: Held) -> Finish | None:
+    async def _attempt(self, claim: Claim, recorder: AttemptRecorder, held: Held, seat: Seat) -> Finish | None:
         """The verdict on one attempt; None when the job is another worker's now."""
         job = claim.job
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 task, switches, ports = await self._assignments.prepare(claim, recorder)
-                outcome = await auto.run(task, switches, ports)
+                outcome = await auto.run(task, switches, waiting_outside(ports, seat))
             return verdict.on_outcome(job, outcome, recorder.events, task)
         except asyncio.CancelledError:
             return self._interrupted(held, recorder)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 from celery import Celery, signals
 
 from worker.app import TASK
 from worker.bootstrap import Process
+
+TALKERS = ("celery.worker.strategy", "celery.app.trace")  # two lines a task, beside our own that says what became of it
 
 
 def register(app: Celery, process: Process) -> None:
@@ -22,5 +26,7 @@ def register(app: Celery, process: Process) -> None:
     def on_shutting_down(**_: object) -> None:
         process.drain.begin()
 
+    for name in TALKERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
     signals.worker_ready.connect(on_ready, weak=False)
     signals.worker_shutting_down.connect(on_shutting_down, weak=False)

@@ -92,6 +92,7 @@ class ClaudeSummarizer:
         """The model's answer, not judged yet. `progress.characters` is called with each piece that arrives."""
         model = request.model
         call = self._call("/v1/messages", request, streaming)
+        call.progress = progress
         del request  # hundreds of calls wait here, and nothing of a transcript may wait with them
         reader = ReplyReader(max_text_bytes=self._max_reply_bytes)
         failure = await self._exchange(call, lambda response: call.read_reply(response, reader, progress))
@@ -179,7 +180,7 @@ class ClaudeSummarizer:
             return await self._client().post(
                 call.path,
                 cast_to=httpx2.Response,
-                content=call.upload.pieces(call.dog.seen),
+                content=call.pieces(),
                 options={"headers": call.headers()},
                 stream=True,
                 stream_cls=None,

@@ -40,6 +40,7 @@ class ModelCall:
     deadlines: Deadlines
     dog: Watchdog = field(init=False)
     reply_headers: Mapping[str, str] | None = None  # names in lower case; None until a reply began
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         self.dog = Watchdog(self.deadlines)
@@ -48,6 +49,14 @@ class ModelCall:
     def request_id(self) -> str | None:
         """The provider's id, once a reply began."""
         return Failure(status=None, headers=self.reply_headers or {}).request_id
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body on its way out; the watchdog sees each piece, and who waits for the reply hears of the last one."""
+        return self.upload.pieces(self.dog.seen, self._sent)
+
+    def _sent(self) -> None:
+        if self.progress is not None:
+            self.progress.characters(0)
 
     def headers(self) -> dict[str, str]:
         """What the SDK does not know to send: the length (the body is a generator) and the betas."""

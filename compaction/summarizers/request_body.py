@@ -28,13 +28,17 @@ class Upload:
         self.size = len(body)
         self._body: bytes | None = body
 
-    async def pieces(self, sent: Callable[[], object]) -> AsyncIterator[bytes]:
-        """The body piece by piece; `sent` is called when one has gone out. The last piece takes the body with it."""
+    async def pieces(self, sent: Callable[[], object], done: Callable[[], object]) -> AsyncIterator[bytes]:
+        """The body piece by piece; `sent` is called when one has gone out, `done` when all have.
+
+        The last piece takes the body with it.
+        """
         body, self._body = self._body or b"", None
         for start in range(0, len(body), PIECE_BYTES):
             piece = body[start : start + PIECE_BYTES] if len(body) > PIECE_BYTES else body
             yield piece
             sent()
+        done()
 
 
 def streaming(body: bytes) -> bytes:

@@ -41,7 +41,7 @@ async def test_the_pieces_make_the_body_and_each_sent_one_is_told(size: int) -> 
     def sent() -> None:
         told[0] += 1
 
-    pieces = [piece async for piece in upload.pieces(sent)]
+    pieces = [piece async for piece in upload.pieces(sent, lambda: None)]
     assert b"".join(pieces) == body
     assert (upload.size, told[0]) == (size, len(pieces))
     assert all(len(piece) <= PIECE_BYTES for piece in pieces)
@@ -53,7 +53,7 @@ async def test_nothing_holds_the_body_once_it_is_sent() -> None:
     body = Marked(b"x" * 10, marks)
     upload = Upload(body)
     del body
-    pieces = upload.pieces(lambda: None)
+    pieces = upload.pieces(lambda: None, lambda: None)
     assert len(await anext(pieces)) == 10
     assert [piece async for piece in pieces] == []
     gc.collect()
