@@ -133,7 +133,7 @@ def main() -> int:
         try:
             if not (READY.exists() and READY.read_text() == fingerprint() and is_usable()):
                 started = time.monotonic()
-                print(f"Setting up .venv with Python {sys.version.split()[0]} (once, half a minute) ...", flush=True)
+                print(f"Setting up .venv with Python {sys.version.split()[0]} (once, about a minute) ...", flush=True)
                 install()
                 print(f"Set-up done in {time.monotonic() - started:.0f} s.", flush=True)
             link_project()
