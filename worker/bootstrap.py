@@ -66,6 +66,8 @@ class Process:
         gc.freeze()
         if self.settings.ready_file:
             Path(self.settings.ready_file).write_text("{}", encoding="utf-8")
+        if self.settings.worker_max_rss_mb is not None:  # not before: until now SIGTERM would end us on the spot
+            self.bridge.spawn(memory.watch(self.settings.worker_max_rss_mb))
 
     def stop(self) -> None:
         """Ends the loop's work and the heart; leases that are left end by themselves."""
@@ -114,8 +116,6 @@ def start_process(settings: Settings) -> Process:
     ]
     if limiter is not None:
         chores.append(limiter.keep_for_ever())
-    if settings.worker_max_rss_mb is not None:
-        chores.append(memory.watch(settings.worker_max_rss_mb))
     process.start(*chores)
     return process
 

@@ -17,7 +17,10 @@ pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def asking(script: Any, key: str = "sk-probe") -> AsyncIterator[tuple[ClaudeSummarizer, FakeProvider]]:  # noqa: ANN401
+async def asking(
+    script: Any,  # noqa: ANN401 - any JSON
+    key: str = "sk-probe",
+) -> AsyncIterator[tuple[ClaudeSummarizer, FakeProvider]]:
     async with FakeProvider(script) as fake:
         claude = ClaudeSummarizer(api_key=key, base_url=fake.url)
         try:
