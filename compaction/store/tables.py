@@ -271,6 +271,46 @@ hooks = Table(  # HTTP hooks; plugins are installed, not stored
     Index("ix_hooks_tenant_id_id", "tenant_id", "id"),
 )
 
+webhook_endpoints = Table(
+    "webhook_endpoints",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True, server_default=text("uuidv7()")),  # grows with time
+    _tenant(),
+    Column("url", Text, nullable=False),
+    Column("events", ARRAY(Text), nullable=False),
+    Column("secret", LargeBinary, nullable=False),  # packed by store.bodies; it signs, so it cannot be a hash
+    Column("old_secret", LargeBinary),  # signs too, until old_secret_until
+    _at("old_secret_until"),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("disabled_reason", Text),  # owner, failing or gone
+    _at("failing_since"),  # the first failure after the last success
+    _at("created_at", set_now=True),
+    _at("updated_at", set_now=True),
+    Index("ix_webhook_endpoints_tenant_id_id", "tenant_id", "id"),
+)
+
+webhook_deliveries = Table(  # the outbox, and after that the log
+    "webhook_deliveries",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True, server_default=text("uuidv7()")),  # the webhook-id
+    _tenant(),
+    # No foreign key: an endpoint that is taken away at this moment must not refuse the commit of a job's end.
+    Column("endpoint_id", UUID(as_uuid=False), nullable=False),
+    Column("job_id", UUID(as_uuid=False)),  # None for a ping; the log outlives the job
+    Column("event", Text, nullable=False),
+    _json("payload", required=True),  # what is sent: ids, status and code
+    Column("status", Text, nullable=False, server_default=text("'pending'")),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    _at("not_before", set_now=True),
+    Column("last_error", Text),  # a code of ours
+    Column("last_status", Integer),  # the receiver's HTTP status
+    _at("created_at", set_now=True),
+    _at("ended_at"),
+    CheckConstraint("status IN ('pending','delivered','failed','dropped')", name="status"),
+    Index("ix_webhook_deliveries_due", "tenant_id", "not_before", "id", postgresql_where=text("status = 'pending'")),
+    Index("ix_webhook_deliveries_endpoint_id_id", "endpoint_id", "id"),
+)
+
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,

@@ -61,6 +61,10 @@ ROWS = {
     "idempotency_keys": "INSERT INTO idempotency_keys (tenant_id, key, request_hash) SELECT id, 'k', 'h' FROM tenants",
     "hooks": "INSERT INTO hooks (tenant_id, event, url, secret, timeout_s) "
     "SELECT id, 'pre_compact', 'http://127.0.0.1:1', 'x', 5 FROM tenants",
+    "webhook_endpoints": "INSERT INTO webhook_endpoints (tenant_id, url, events, secret) "
+    "SELECT id, 'http://127.0.0.1:1', '{compaction.failed}', 'x' FROM tenants",
+    "webhook_deliveries": "INSERT INTO webhook_deliveries (tenant_id, endpoint_id, event, payload) "
+    "SELECT tenant_id, id, 'compaction.failed', '{}' FROM webhook_endpoints",
     "workers": "INSERT INTO workers (owner, slots, running, loop_lag_seconds) VALUES ('w', 1, 0, 0)",
     "provider_pauses": "INSERT INTO provider_pauses (provider, phase) VALUES ('p', 'paused')",
     "queue_depths": "INSERT INTO queue_depths (tenant_id, waiting, through_id) VALUES (0, 1, uuidv7())",
