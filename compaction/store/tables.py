@@ -293,8 +293,8 @@ webhook_deliveries = Table(  # the outbox, and after that the log
     "webhook_deliveries",
     metadata,
     Column("id", UUID(as_uuid=False), primary_key=True, server_default=text("uuidv7()")),  # the webhook-id
-    _tenant(),
-    # No foreign key: an endpoint that is taken away at this moment must not refuse the commit of a job's end.
+    # No foreign keys: an endpoint that is taken away at this moment must not refuse the commit of a job's end.
+    Column("tenant_id", BigInteger, nullable=False),
     Column("endpoint_id", UUID(as_uuid=False), nullable=False),
     Column("job_id", UUID(as_uuid=False)),  # None for a ping; the log outlives the job
     Column("event", Text, nullable=False),

@@ -68,9 +68,6 @@ def _create_deliveries() -> None:
         sa.CheckConstraint(
             "status IN ('pending','delivered','failed','dropped')", name=op.f("ck_webhook_deliveries_status")
         ),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"], ["tenants.id"], name="fk_webhook_deliveries_tenant_id", ondelete="CASCADE"
-        ),
         sa.PrimaryKeyConstraint("id", name="pk_webhook_deliveries"),
     )
     op.create_index(
