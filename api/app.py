@@ -11,6 +11,7 @@ from api import errors, openapi
 from api.request_log import RequestLog
 from api.routes import (
     api_keys,
+    applying,
     breakers,
     compactions,
     context,
@@ -36,6 +37,7 @@ ROUTERS = (
     state.router,
     compactions.router,
     results.router,
+    applying.router,
     events.router,
     breakers.router,
     api_keys.router,

@@ -64,9 +64,13 @@ def problem(  # noqa: PLR0913 - the members of RFC 9457 and ours
     detail: str,
     *,
     fields: Fields = (),
+    members: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem document: {type, title, status, code, detail, request_id, errors?}; 401 also says how to log in."""
+    """A problem document: {type, title, status, code, detail, request_id, errors?}; 401 also says how to log in.
+
+    `members` are those of one code alone.
+    """
     document: dict[str, Any] = {
         "type": f"urn:compactd:problem:{code}",
         "title": HTTPStatus(status).phrase,
@@ -74,6 +78,7 @@ def problem(  # noqa: PLR0913 - the members of RFC 9457 and ours
         "code": code,
         "detail": detail,
         "request_id": request.scope.get("state", {}).get("request_id"),
+        **(members or {}),
     }
     errors = [{"path": path, "problem": text} for path, text in fields]
     if errors:
@@ -116,7 +121,15 @@ def _ours(request: Request, error: BaseException) -> Response:
     wait_seconds = getattr(error, "retry_after_seconds", None)
     if wait_seconds is not None:
         headers["Retry-After"] = str(max(1, round(wait_seconds)))
-    return problem(request, status, error.code, error.message, fields=getattr(error, "fields", ()), headers=headers)
+    return problem(
+        request,
+        status,
+        error.code,
+        error.message,
+        fields=getattr(error, "fields", ()),
+        members=getattr(error, "members", None),
+        headers=headers,
+    )
 
 
 def _invalid(request: Request, error: Exception) -> Response:

@@ -15,12 +15,12 @@ def size_bytes(live: LiveView) -> int:
 def live_messages(live: LiveView) -> tuple[Message, ...]:
     """The view's messages, a result's first; without a sub-agent's and half streamed ones (DESIGN §8)."""
     stored = (decode_message(stored.body, seq=stored.seq) for stored in live.messages)
-    return (*_result_messages(live), *filter(_belongs, stored))
+    return (*_result_messages(live), *filter(belongs, stored))
 
 
 def live_bodies(live: LiveView) -> list[bytes]:
     """The same as bodies: stored ones as the bytes they are, a result's in our own writing."""
-    stored = [item.body for item in live.messages if _belongs(decode_message(item.body))]
+    stored = [item.body for item in live.messages if belongs(decode_message(item.body))]
     return [*map(encode_message, _result_messages(live)), *stored]
 
 
@@ -33,5 +33,6 @@ def _result_messages(live: LiveView) -> tuple[Message, ...]:
     return () if live.result_body is None else live.result_body.messages
 
 
-def _belongs(message: Message) -> bool:
+def belongs(message: Message) -> bool:
+    """Whether a stored message is part of the conversation that its producer goes on with."""
     return not (message.partial or message.is_sidechain)

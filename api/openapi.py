@@ -65,6 +65,13 @@ def refuses(*statuses: int) -> dict[int | str, Extra]:
     }
 
 
+def problem_of(shape: type[Problem], description: str) -> Extra:
+    """One refusal whose problem has members of its own."""
+    _documented[shape.__name__] = shape
+    content = {PROBLEM_TYPE: {"schema": {"$ref": _REF.format(model=shape.__name__)}}}
+    return {"description": description, "content": content}
+
+
 def install(app: FastAPI) -> None:
     """Replaces the application's document by one with our bodies and problems in it."""
 

@@ -41,6 +41,7 @@ prompt, a key or a provider's raw answer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 MAX_MESSAGE_CHARS = 500  # what a person reads in a table; a longer text is a transcript in disguise
@@ -291,6 +292,10 @@ class Stale(RequestError):
     """The history that this result replaces has changed. Read the session again and compact anew."""
 
     code = "stale"
+
+    def __init__(self, message: str | None = None, *, changes: Mapping[str, int | None] | None = None) -> None:
+        super().__init__(message)
+        self.members = dict(changes or {})  # what has changed, in numbers; they stand in the problem document
 
 
 class TooLarge(RequestError):

@@ -10,15 +10,13 @@ from starlette.responses import Response
 from api import openapi
 from api.answers import json_answer
 from api.auth import Reader
-from api.found import NO_JOB, found
+from api.found import NO_JOB, found, why_no_result
 from api.result_view import result_document
 from api.schemas.fields import JobPath
 from api.schemas.results import Result
 from api.services import services
-from compaction.core.jobs import TERMINAL
 from compaction.errors import NotFound
 from compaction.store import jobs, results
-from compaction.store.jobs import JobRow
 
 router = APIRouter(tags=["compactions"])
 
@@ -34,19 +32,5 @@ async def get_result(request: Request, caller: Reader, job_id: JobPath) -> Respo
         job = found(await jobs.get(conn, caller.tenant_id, job_id), NO_JOB)
         row = await results.get(conn, caller.tenant_id, job_id)
     if row is None:
-        raise NotFound(_why_none(job))
+        raise NotFound(why_no_result(job))
     return json_answer(await asyncio.to_thread(result_document, row))
-
-
-def _why_none(job: JobRow) -> str:
-    """Why the job has no result, and what to do."""
-    if job.status not in TERMINAL:
-        return (
-            f"The job is {job.status}; it has no result yet. Wait with GET /v1/compactions/{{id}} and Prefer: wait=30."
-        )
-    if job.status == "succeeded":
-        return f"The job compacted nothing: {job.reason}. The session is as it was."
-    if job.status == "cancelled":
-        return "The job was cancelled. The session is as it was."
-    code = (job.error or {}).get("code", "internal")
-    return f"The job failed: {code}. The session is as it was; see the job's `error`."

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    CompoundSelect,
     Integer,
     LargeBinary,
     Text,
     bindparam,
-    case,
     column,
     delete,
     func,
     insert,
     literal_column,
     select,
-    union_all,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -32,7 +28,6 @@ from compaction import errors
 from compaction.store import bodies, plain
 from compaction.store.appending import Appended, AppendPlan, Known, NewMessage, plan
 from compaction.store.job_rows import ACTIVE
-from compaction.store.results import ResultBody, decode_body
 from compaction.store.tables import jobs, messages, results, sessions
 
 MAX_BATCH_MESSAGES = 20_000  # ten times the longest real session log; keeps one transaction below a few seconds
@@ -44,18 +39,6 @@ class StoredMessage:
 
     seq: int
     body: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class LiveView:
-    """What the model sees now: a result's messages first if there is one, then the stored ones, oldest first.
-
-    `through_seq` is the newest message that the view knows of. Partial and sidechain messages are still in `messages`.
-    """
-
-    result_body: ResultBody | None
-    messages: list[StoredMessage]
-    through_seq: int
 
 
 _SESSION = bindparam("b_session_id", type_=BigInteger)
@@ -203,51 +186,3 @@ async def load_full(
         _FULL, {"b_session_id": session_id, "b_after_seq": min(after_seq, plain.MAX_NUMBER), "b_limit": limit}
     )
     return [StoredMessage(seq, bodies.unpack(body)) for seq, body in rows]
-
-
-def _live_view() -> CompoundSelect[Any]:
-    """One statement: the result that the view begins with (place 0), and the rows that follow it (place 1)."""
-    through = bindparam("b_through_seq", type_=BigInteger)
-    older = select(func.coalesce(func.max(messages.c.seq), literal_column("0"))).where(
-        messages.c.session_id == _SESSION, messages.c.starts_live, messages.c.seq <= through
-    )
-    boundary = case((sessions.c.boundary_seq <= through, sessions.c.boundary_seq), else_=older.scalar_subquery())
-    start = select(boundary.label("seq"), sessions.c.live_job_id).where(sessions.c.id == _SESSION).cte("start")
-    first = (
-        select(results.c.covers_through_seq, results.c.body)
-        .where(
-            results.c.job_id == start.c.live_job_id,
-            results.c.covers_through_seq >= start.c.seq,
-            results.c.covers_through_seq <= through,
-        )
-        .cte("first")
-    )
-    begin = func.coalesce(
-        select(first.c.covers_through_seq + literal_column("1")).scalar_subquery(),
-        select(start.c.seq).scalar_subquery(),
-    )
-    return union_all(
-        select(literal_column("0").label("place"), first.c.covers_through_seq.label("seq"), first.c.body),
-        select(literal_column("1"), messages.c.seq, messages.c.body).where(
-            messages.c.session_id == _SESSION, messages.c.seq >= begin, messages.c.seq <= through
-        ),
-    )
-
-
-_LIVE = _live_view()
-
-
-async def load_live(conn: AsyncConnection, session_id: int, *, through_seq: int | None = None) -> LiveView:
-    """The live view, as of `through_seq` if given: the newest boundary or result by then, and what follows it."""
-    through = plain.MAX_NUMBER if through_seq is None else min(through_seq, plain.MAX_NUMBER)
-    rows = (await conn.execute(_LIVE, {"b_session_id": session_id, "b_through_seq": through})).all()
-    result_body, covered_seq = None, 0
-    found: list[StoredMessage] = []
-    for place, seq, body in rows:
-        if place:
-            found.append(StoredMessage(seq, bodies.unpack(body)))
-        else:
-            result_body, covered_seq = decode_body(body), seq
-    found.sort(key=lambda message: message.seq)  # in order already: the index gave them so, but SQL promises nothing
-    newest = found[-1].seq if found else covered_seq
-    return LiveView(result_body, found, newest if through_seq is None else through_seq)

@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import BigInteger, Row, bindparam, select
+from sqlalchemy import BigInteger, Row, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.core import jsonbytes
@@ -61,6 +61,7 @@ class ResultRow:
     job_id: str
     session_id: int
     session_name: str
+    lease_token: int
     strategy: str
     model: str | None
     pre_tokens: int
@@ -76,6 +77,7 @@ class ResultRow:
     hook_results: list[dict[str, Json]]
     created_at: datetime
     applied_at: datetime | None
+    applied_through_seq: int | None  # the newest message that the producer was given when it took the result over
     body: ResultBody
 
 
@@ -87,6 +89,17 @@ _GET = (
         results.c.job_id == bindparam("b_job_id", type_=results.c.job_id.type),
         jobs.c.tenant_id == bindparam("b_tenant_id", type_=BigInteger),
     )
+)
+
+
+_APPLY = (
+    update(results)
+    .where(results.c.job_id == bindparam("b_job_id", type_=results.c.job_id.type))
+    .values(
+        applied_at=func.coalesce(results.c.applied_at, func.now()),
+        applied_through_seq=bindparam("b_through_seq", type_=BigInteger),
+    )
+    .returning(results.c.applied_at)
 )
 
 
@@ -152,9 +165,15 @@ async def get(conn: AsyncConnection, tenant_id: int, job_id: str) -> ResultRow |
     return None if row is None else _result(row)
 
 
+async def mark_applied(conn: AsyncConnection, result: ResultRow, through_seq: int) -> datetime:
+    """Records that the producer goes on with the result and the messages up to `through_seq`; when it first did."""
+    values = {"b_job_id": result.job_id, "b_through_seq": through_seq}
+    applied_at: datetime = (await conn.execute(_APPLY, values)).scalar_one()
+    return applied_at
+
+
 def _result(row: Row[Any]) -> ResultRow:
     fields = dict(row._mapping)  # noqa: SLF001 - the public name of a row's mapping
-    del fields["lease_token"]
     fields["usage"] = usage_from(fields["usage"]) or Usage()
     fields["dropped"] = Dropped(**fields["dropped"])
     fields["body"] = decode_body(fields["body"])

@@ -14,7 +14,8 @@ from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
 from compaction.store import bodies, plain
 from compaction.store.appending import Appended, NewMessage
-from compaction.store.histories import LiveView, StoredMessage, append, load_full, load_live
+from compaction.store.histories import StoredMessage, append, load_full
+from compaction.store.live_views import LiveView, load_live, load_replaced
 from compaction.store.session_rows import COLUMNS, SessionRow
 from compaction.store.tables import sessions
 
@@ -30,6 +31,7 @@ __all__ = [
     "load_full",
     "load_live",
     "load_parameters",
+    "load_replaced",
     "put",
 ]
 

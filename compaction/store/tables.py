@@ -243,6 +243,7 @@ results = Table(
     Column("body", LargeBinary, nullable=False),  # {boundary, summary, kept, attachments, hook_messages}: envelopes
     _at("created_at", set_now=True),
     _at("applied_at"),
+    Column("applied_through_seq", BigInteger),  # the newest message that the producer was given with it
 )
 
 breakers = Table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compaction.store import results, sessions
 from compaction.store.sessions import LiveView
 from tests.integration.store.stage import Stage, message, success, texts
 
@@ -108,3 +109,39 @@ async def test_the_full_history_stays_whole_after_a_compaction(stage: Stage) -> 
     claim = await stage.running(session)
     await stage.finish(claim, success(claim))
     assert await stage.query("SELECT count(*) FROM messages WHERE session_id = %s", session.id) == [(3,)]
+
+
+async def test_what_a_result_replaces_stays_readable_when_newer_results_stand_before_it(stage: Stage) -> None:
+    """The view of its snapshot: the result before it, and the messages from there to its own end."""
+    session = await stage.session(messages=2)
+    first = await stage.running(session)
+    await stage.finish(first, success(first, "first summary"))
+    await stage.append(session, message("m3"))
+    second = await stage.running(session)
+    await stage.append(session, message("m4"))
+    await stage.finish(second, success(second, "second summary"))
+    async with stage.database.connect() as conn:
+        for claim, summary, after in ((first, None, ["m1", "m2"]), (second, "first summary", ["m3"])):
+            result = await results.get(conn, stage.tenant_id, claim.job.id)
+            assert result is not None
+            replaced = await sessions.load_replaced(conn, result)
+            body = replaced.view.result_body
+            assert (None if body is None else body.summary[0].content) == summary
+            assert texts(replaced.view.messages) == after
+            assert replaced.applied_through_seq is None
+
+
+async def test_how_far_the_producer_was_told_is_known_to_the_next_result(stage: Stage) -> None:
+    session = await stage.session(messages=2)
+    first = await stage.running(session)
+    await stage.finish(first, success(first))
+    second = await stage.running(session)
+    await stage.finish(second, success(second))
+    async with stage.database.connect() as conn:
+        taken = await results.get(conn, stage.tenant_id, first.job.id)
+        later = await results.get(conn, stage.tenant_id, second.job.id)
+        assert taken is not None
+        assert later is not None
+        at = await results.mark_applied(conn, taken, 7)
+        assert await results.mark_applied(conn, taken, 9) == at
+        assert (await sessions.load_replaced(conn, later)).applied_through_seq == 9

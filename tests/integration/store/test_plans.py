@@ -23,6 +23,7 @@ from compaction.store import (
     job_queue,
     job_reads,
     leases,
+    live_views,
     results,
     retention,
     sessions,
@@ -121,7 +122,8 @@ STATEMENTS = {
     "known uuids": (histories._KNOWN, {"uq_messages_session_id_uuid"}),
     "covered seq": (histories._COVERED, {"uq_jobs_active", "pk_results"}),
     "full view": (histories._FULL, {"pk_messages"}),
-    "live view": (histories._LIVE, {"pk_messages", "pk_sessions", "pk_results", "ix_messages_starts_live"}),
+    "live view": (live_views._LIVE, {"pk_messages", "pk_sessions", "pk_results", "ix_messages_starts_live"}),
+    "replaced view": (live_views._REPLACED, {"pk_messages", "pk_sessions", "pk_results"}),
     "authenticate": (tenants._FIND, set()),
 }
 
