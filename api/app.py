@@ -24,6 +24,7 @@ from api.routes import (
     results,
     sessions,
     state,
+    webhooks,
 )
 from api.services import Doorbell, opened
 from compaction import __version__
@@ -42,6 +43,7 @@ ROUTERS = (
     breakers.router,
     api_keys.router,
     hooks.router,
+    webhooks.router,
     providers.router,
     health.router,
 )

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from compaction.core import addresses, hooks, jobs, rate_window
+from compaction.core import addresses, hooks, jobs, rate_window, webhooks
 from compaction.core.addresses import AddressRules, Allowance
 from compaction.core.backpressure import Caps
 from compaction.core.rate_window import Limits, Rates
@@ -97,6 +97,19 @@ class Settings(BaseModel):
         alias="COMPACTD_HOOK_PLUGIN_SECONDS",
         ge=hooks.MIN_TIMEOUT_SECONDS,
         le=hooks.MAX_TIMEOUT_SECONDS,
+    )
+
+    webhook_timeout_seconds: float = Field(
+        15.0, alias="COMPACTD_WEBHOOK_TIMEOUT_SECONDS", gt=0, le=60
+    )  # as the spec says
+    webhook_backoff_seconds: float = Field(  # before the first retry; each further one waits four times as long
+        webhooks.BACKOFF_BASE_SECONDS,
+        alias="COMPACTD_WEBHOOK_BACKOFF_SECONDS",
+        gt=0,
+        le=webhooks.BACKOFF_CAP_SECONDS,
+    )
+    webhook_disable_days: float = Field(  # failing for so long, an endpoint is switched off
+        webhooks.DISABLE_DAYS, alias="COMPACTD_WEBHOOK_DISABLE_DAYS", gt=0
     )
 
     disable_compact: bool = Field(default=False, alias="DISABLE_COMPACT")

@@ -37,7 +37,7 @@ LAYOUT = (
 )
 WORLDLY_ROOMS = (  # all other rooms of compaction think, and new ones do until they stand here
     "compaction/cli/", "compaction/client", "compaction/formats/", "compaction/hooks/", "compaction/store/",
-    "compaction/summarizers/", "compaction/telemetry",
+    "compaction/summarizers/", "compaction/telemetry", "compaction/webhooks/",
 )
 WORLDLY_MODULES = {
     "alembic", "anthropic", "api", "celery", "concurrent", "fastapi", "httpx2", "kombu", "logging", "multiprocessing",

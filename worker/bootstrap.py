@@ -20,6 +20,7 @@ from compaction.store.engine import Database
 from compaction.summarizers.claude import ClaudeSummarizer
 from compaction.summarizers.extractive import ExtractiveSummarizer
 from compaction.summarizers.watchdog import Deadlines
+from compaction.webhooks.sender import Sender
 from worker import memory
 from worker.assignment import Assignments
 from worker.bridge import Bridge
@@ -34,6 +35,7 @@ from worker.retention import Retention
 from worker.run import Runner
 from worker.shared_limits import SharedLimits
 from worker.sharers import Sharers
+from worker.webhooks import Courier
 
 # Decoded histories are thousands of containers that come and go by their counts alone; the default of 700 looks at all
 # of them again and again. Measured on jobs of 400 KB: a tenth of their CPU (docs/performance.md). What does need the
@@ -134,8 +136,20 @@ def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> R
         retention=Retention(
             database, job_days=settings.retention_days or None, idempotency_days=settings.idempotency_days or None
         ),
+        courier=_courier(settings, database),
         every_seconds=settings.reconcile_seconds,
         lease_seconds=settings.lease_seconds,
+    )
+
+
+def _courier(settings: Settings, database: Database) -> Courier:
+    """Calls with connections of its own: slow receivers of news do not delay the hooks of jobs."""
+    return Courier(
+        database,
+        Sender(GuardedCaller(settings.hook_rules), settings.webhook_timeout_seconds),
+        timeout_seconds=settings.webhook_timeout_seconds,
+        base_seconds=settings.webhook_backoff_seconds,
+        disable_days=settings.webhook_disable_days,
     )
 
 

@@ -18,6 +18,7 @@ from compaction.store import workers as worker_rows
 from compaction.store.engine import Database
 from worker.dispatcher import Dispatcher
 from worker.retention import Retention
+from worker.webhooks import Courier
 
 SILENT_TURNS = 10  # a leader that misses so many turns is frozen or cut off; another one takes over
 LEAST_SILENCE_SECONDS = 5.0  # with very short turns a busy machine is no frozen one
@@ -47,6 +48,7 @@ class Reconciler:
         dispatcher: Dispatcher,
         alarm: Alarm,
         retention: Retention,
+        courier: Courier,
         every_seconds: float,
         lease_seconds: float,
     ) -> None:
@@ -54,6 +56,7 @@ class Reconciler:
         self._dispatcher = dispatcher
         self._alarm = alarm
         self._retention = retention
+        self._courier = courier
         self._every_seconds = every_seconds
         self._forget_seconds = FORGET_LEASES * lease_seconds
         self._forget_at = 0.0
@@ -71,8 +74,9 @@ class Reconciler:
             await asyncio.sleep(self._every_seconds)
 
     async def turn(self) -> bool:
-        """One turn: reap expired leases, ring for what is next, tidy up. Whether jobs wait for slots."""
+        """One turn: reap expired leases, send news, ring for what is next, tidy up. Whether jobs wait for slots."""
         await self._reap()
+        self._courier.turn()
         waiting = await self._dispatcher.turn()
         await self._tidy()
         return waiting

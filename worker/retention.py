@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compaction import telemetry
-from compaction.store import retention
+from compaction.store import delivery_log, retention
 from compaction.store.engine import Database
 from compaction.store.retention import DAY_SECONDS, FIRST_ID
 
@@ -40,6 +40,7 @@ class Retention:
             return False
         async with self._database.begin() as conn:
             pruned = await retention.prune_jobs(conn, self._job_days * DAY_SECONDS, BATCH, self._after_id)
+            await delivery_log.prune(conn, self._job_days * DAY_SECONDS, BATCH)
         self._deleted += pruned.deleted
         self._after_id = pruned.after_id or FIRST_ID
         return pruned.after_id is not None

@@ -39,7 +39,11 @@ Resolve = Callable[[str, int], Sequence[str]]  # (host, port) → addresses as t
 
 
 class CallProblem(Exception):
-    """The call came to nothing; the text says why, in our words and without the address."""
+    """The call came to nothing; the text says why, in our words and without the address. `code` is for programs."""
+
+    def __init__(self, text: str, *, code: str = "unreachable") -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +67,16 @@ def checked(url: str, rules: AddressRules) -> httpx2.URL:
     except httpx2.InvalidURL:
         target = None
     if target is None or not target.host:
-        raise CallProblem(f"the address must be a whole http or https URL of at most {MAX_URL_CHARS:,} characters")
+        raise CallProblem(
+            f"the address must be a whole http or https URL of at most {MAX_URL_CHARS:,} characters",
+            code="address_refused",
+        )
     if target.scheme not in PORTS:
-        raise CallProblem("the address must begin with https:// or http://")
+        raise CallProblem("the address must begin with https:// or http://", code="address_refused")
     if target.userinfo:
-        raise CallProblem("the address must not hold a user name or a password")
+        raise CallProblem("the address must not hold a user name or a password", code="address_refused")
     if rules.ports is not None and _port(target) not in rules.ports:
-        raise CallProblem("the address's port is not among those allowed here")
+        raise CallProblem("the address's port is not among those allowed here", code="address_refused")
     if addresses.is_address(target.host):
         _judged([target.host], rules)
     return target
@@ -102,9 +109,9 @@ class GuardedCaller:
             async with self._tenant_calls.of(tenant), self._calls:
                 return await self._first_reached(request, body, await self._addresses(tenant, target))
         except httpx2.ProtocolError:
-            raise CallProblem("answered with something that is no HTTP") from None
+            raise CallProblem("answered with something that is no HTTP", code="bad_answer") from None
         except httpx2.TransportError:
-            raise CallProblem("the connection broke before the answer was complete") from None
+            raise CallProblem("the connection broke before the answer was complete", code="connection_lost") from None
 
     async def _addresses(self, tenant: str, target: httpx2.URL) -> list[str]:
         if addresses.is_address(target.host):
@@ -113,7 +120,7 @@ class GuardedCaller:
             look = partial(self._resolve, target.raw_host.decode("ascii"), _port(target))
             found = await self._tenant_lookups.of(tenant).run(look)
         except (OSError, UnicodeError):
-            raise CallProblem("the host's name cannot be resolved") from None
+            raise CallProblem("the host's name cannot be resolved", code="name_not_resolved") from None
         return _judged(found, self._rules)
 
     async def _first_reached(self, request: httpx2.Request, body: bytes, found: Sequence[str]) -> Answer:
@@ -123,7 +130,9 @@ class GuardedCaller:
                 return await self._sent(request, body, address)
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 untrusted = untrusted or _untrusted(error)
-        raise CallProblem("no trusted TLS connection was possible" if untrusted else "nobody answers at the address")
+        if untrusted:
+            raise CallProblem("no trusted TLS connection was possible", code="tls_failed")
+        raise CallProblem("nobody answers at the address")
 
     async def _sent(self, request: httpx2.Request, body: bytes, address: str) -> Answer:
         """The request to this very address; Host header and TLS keep the host's name."""
@@ -148,12 +157,12 @@ class GuardedCaller:
 
 async def _limited(response: httpx2.Response) -> bytes:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise CallProblem("answered compressed, although it was asked not to")
+        raise CallProblem("answered compressed, although it was asked not to", code="bad_answer")
     body = bytearray()
     async for piece in response.aiter_raw():
         body += piece
         if len(body) > MAX_ANSWER_BYTES:
-            raise CallProblem(f"answered with more than {MAX_ANSWER_BYTES:,} bytes")
+            raise CallProblem(f"answered with more than {MAX_ANSWER_BYTES:,} bytes", code="answer_too_large")
     return bytes(body)
 
 
@@ -163,7 +172,8 @@ def _judged(found: Sequence[str], rules: AddressRules) -> list[str]:
     allowed = [address for address, refusal in refusals.items() if refusal is None]
     if not allowed:
         kinds = sorted({refusal for refusal in refusals.values() if refusal is not None})
-        raise CallProblem(f"the host's address is not allowed here ({', '.join(kinds) or 'it has none'})")
+        words = ", ".join(kinds) or "it has none"
+        raise CallProblem(f"the host's address is not allowed here ({words})", code="address_refused")
     return allowed
 
 

@@ -35,7 +35,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.core.breaker import BreakerChange
 from compaction.core.jsonbytes import Json
-from compaction.store import breakers, plain, session_state
+from compaction.store import breakers, outbox, plain, session_state
 from compaction.store.job_rows import CANCELLED_ERROR, RUNNING
 from compaction.store.notify import CHANNEL
 from compaction.store.results import NewResult
@@ -121,7 +121,7 @@ def _done(held: CTE | None) -> CTE:
             ),
             paid_summary=case((again, jobs.c.paid_summary), else_=None),
         )
-        .returning(jobs.c.id, jobs.c.session_id, jobs.c.status)
+        .returning(*outbox.ENDED)
         .cte("done")
     )
 
@@ -170,7 +170,7 @@ def events_of(done: CTE) -> Insert:
 def _finish(*, result: bool, breaker: str | None, events: bool, forget: bool, remember: bool) -> Select[Any]:
     """The statement for this kind of decision; each of the few that occur is compiled once."""
     done = _done(_held() if result else None)
-    parts: list[Delete | Insert | Update] = [_attempt(done)]
+    parts: list[Delete | Insert | Update] = [_attempt(done), outbox.news(done)]
     if forget:
         parts.append(session_state.clearing(done))
     if remember:
@@ -188,8 +188,8 @@ def _finish(*, result: bool, breaker: str | None, events: bool, forget: bool, re
 async def finish(conn: AsyncConnection, job_id: str, token: int, decision: Finish) -> bool:
     """Applies the decision; False when the lease is not the job's any more, and then nothing is written.
 
-    One statement, atomic by itself: job, attempt, result, live view, breaker, events and the news for who waits. A
-    retry of a job that somebody asked to cancel ends as cancelled.
+    One statement, atomic by itself: job, attempt, result, live view, breaker, events, webhooks' outbox and the news for
+    who waits. A retry of a job that somebody asked to cancel ends as cancelled.
     """
     known = plain.job_id(job_id)
     if known is None:

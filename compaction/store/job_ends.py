@@ -27,7 +27,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.core.jobs import BACKOFF_BASE_SECONDS, BACKOFF_CAP_SECONDS, JITTER, MAX_CRASHES
 from compaction.errors import ProviderTimeout, WorkerLost
-from compaction.store import job_reads, plain
+from compaction.store import job_reads, outbox, plain
 from compaction.store.job_rows import CANCELLED_ERROR, READY, RUNNING, JobRow, problem, rows, status_is
 from compaction.store.notify import CHANNEL
 from compaction.store.tables import attempts, job_events, jobs
@@ -78,7 +78,8 @@ def _cancel() -> Select[Any]:
         .returning(jobs)
         .cte("ended")
     )
-    return rows(ended).add_columns(_told(ended)).add_cte(_event(ended, "cancel_requested").cte("event"))
+    event = _event(ended, "cancel_requested").cte("event")
+    return rows(ended).add_columns(_told(ended)).add_cte(event, outbox.news(ended).cte("news"))
 
 
 def _reap() -> Select[Any]:
@@ -115,7 +116,7 @@ def _reap() -> Select[Any]:
             lease_expires_at=None,
             dispatched_at=None,
         )
-        .returning(jobs.c.id, picked.c.lease_token, jobs.c.status, jobs.c.error)
+        .returning(*outbox.ENDED, picked.c.lease_token)
         .cte("ended")
     )
     closed = (
@@ -124,7 +125,8 @@ def _reap() -> Select[Any]:
         .values(ended_at=func.now(), outcome=literal_column("'expired'"), error=ended.c.error)
     )
     told = select(ended.c.id, ended.c.lease_token, ended.c.status, _told(ended))
-    return told.add_cte(closed.cte("closed"), _event(ended, "lease_expired").cte("event"))
+    event = _event(ended, "lease_expired").cte("event")
+    return told.add_cte(closed.cte("closed"), event, outbox.news(ended).cte("news"))
 
 
 def _backoff() -> ColumnElement[Any]:
@@ -154,10 +156,11 @@ def _overdue() -> Select[Any]:
             paid_summary=None,
             dispatched_at=None,
         )
-        .returning(jobs.c.id, jobs.c.status)
+        .returning(*outbox.ENDED)
         .cte("ended")
     )
-    return select(ended.c.id, ended.c.status, _told(ended)).add_cte(_event(ended, "deadline_passed").cte("event"))
+    event = _event(ended, "deadline_passed").cte("event")
+    return select(ended.c.id, ended.c.status, _told(ended)).add_cte(event, outbox.news(ended).cte("news"))
 
 
 _CANCEL = _cancel()
