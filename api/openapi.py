@@ -44,6 +44,11 @@ def gives(shape: type[BaseModel], description: str, *, example: dict[str, Any] |
     return answer
 
 
+def streams(example: str) -> Extra:
+    """The words on an answer that can be a stream of events too, to merge into `gives`."""
+    return {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": example}}}
+
+
 def refuses(*statuses: int) -> dict[int | str, Extra]:
     """The problems of a route, to merge into its `responses`; every call with a key may meet 401, 403, 422, 503."""
     _documented[Problem.__name__] = Problem

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from starlette.requests import Request
 
 from api.depths import Depths
+from api.looks import Looks
 from api.revision import Revision, revision_of
 from compaction import telemetry
 from compaction.errors import CompactdError
@@ -92,6 +93,7 @@ class Services:
     settings: Settings
     database: Database
     listener: JobListener
+    looks: Looks
     rings: Rings
     depths: Depths
     revision: Revision
@@ -122,7 +124,7 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
     try:
         if settings.bootstrap_api_key:
             await _bootstrap(database, settings.bootstrap_api_key, settings.key_pepper)
-        yield Services(settings, database, listener, rings, depths, revision_of(database))
+        yield Services(settings, database, listener, Looks(database), rings, depths, revision_of(database))
     finally:
         await rings.close()
         await depths.close()

@@ -110,8 +110,7 @@ async def get_job(
     held = services(request)
 
     async def read() -> JobRow:
-        async with held.database.connect() as conn:
-            return found(await jobs.get(conn, caller.tenant_id, job_id), NO_JOB)
+        return found(await held.looks.job(caller.tenant_id, job_id), NO_JOB)
 
     seconds = preferred_wait_seconds(prefer, held.settings.max_wait_seconds)
     row = await (job_at_end(held, job_id, read, seconds) if seconds else read())
