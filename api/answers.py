@@ -21,7 +21,7 @@ def json_answer(
     return Response(encoded(body), status, headers=dict(headers or {}), media_type="application/json")
 
 
-def fresh_answer(request: Request, body: BaseModel, *, headers: Mapping[str, str] | None = None) -> Response:
+def fresh_answer(request: Request, body: BaseModel | bytes, *, headers: Mapping[str, str] | None = None) -> Response:
     """An answer that changes while one looks: ETag, never stored; 304 when the caller has this very state."""
     data = encoded(body)
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'

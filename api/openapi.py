@@ -19,6 +19,7 @@ DESCRIPTION = (
 _REF = "#/components/schemas/{model}"
 
 Extra = dict[str, Any]
+UNCHANGED: Extra = {"description": "Unchanged: If-None-Match names this very state"}
 _documented: dict[str, type[BaseModel]] = {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -19,6 +18,7 @@ from api.schemas.compactions import CompactionRequest, Job, JobPage, JobQuery
 from api.schemas.fields import JobPath
 from api.services import services
 from api.waiting import job_at_end, preferred_wait_seconds, retry_after_seconds
+from compaction.core import traces
 from compaction.core.jobs import Scope
 from compaction.errors import Conflict, InvalidRequest
 from compaction.store import jobs, sessions
@@ -28,7 +28,9 @@ from compaction.store.session_rows import SessionRow
 router = APIRouter(tags=["compactions"])
 
 MAX_DELAY_DAYS = 30  # a compaction planned for later than a month is a mistake in a date
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")  # W3C Trace Context
+TraceParent = Annotated[
+    str | None, Header(alias="traceparent", description="W3C trace context: its trace stands in the worker's log")
+]
 _EXAMPLE = {
     "session_id": "agent-7:2026-11-30",
     "trigger": "manual",
@@ -49,7 +51,7 @@ _ACCEPTED: dict[int | str, openapi.Extra] = {
     responses={**_ACCEPTED, **openapi.refuses(400, 404, 409, 413, 415, 429)},
 )
 async def enqueue(
-    request: Request, caller: JobWriter, key: IdempotencyKey, traceparent: Annotated[str | None, Header()] = None
+    request: Request, caller: JobWriter, key: IdempotencyKey, traceparent: TraceParent = None
 ) -> Response:
     """Ask for a session's compaction. The job is stored before the answer.
 
@@ -65,7 +67,7 @@ async def enqueue(
         if work.replay is not None:
             return work.replay
         session = found(await sessions.get(work.conn, caller.tenant_id, wanted.session_id), NO_SESSION)
-        new = replace(_new_job(wanted, session), not_before=not_before, traceparent=_trace(traceparent))
+        new = replace(_new_job(wanted, session), not_before=not_before, traceparent=traces.traceparent(traceparent))
         done = await jobs.enqueue(work.conn, new, announced=not_before is None, caps=held.settings.caps)
         answer = await work.keep(_accepted(done))
     held.enqueued(done)
@@ -87,6 +89,8 @@ async def list_jobs(request: Request, caller: Reader, query: Annotated[JobQuery,
             session_name=query.session_id,
             error_code=query.error_code,
             trigger=query.trigger,
+            created_after=query.created_after,
+            created_before=query.created_before,
             limit=query.limit,
             cursor=query.cursor,
         )
@@ -96,7 +100,7 @@ async def list_jobs(request: Request, caller: Reader, query: Annotated[JobQuery,
 @router.get(
     "/v1/compactions/{job_id}",
     summary="A job; long-polls with Prefer: wait",
-    responses={200: openapi.gives(Job, "The job"), 304: {"description": "Unchanged"}, **openapi.refuses(404)},
+    responses={200: openapi.gives(Job, "The job"), 304: openapi.UNCHANGED, **openapi.refuses(404)},
 )
 async def get_job(
     request: Request,
@@ -142,7 +146,9 @@ async def cancel(request: Request, caller: JobWriter, job_id: JobPath) -> Respon
     summary="Run a job again",
     responses={**_ACCEPTED, **openapi.refuses(404, 409, 429)},
 )
-async def retry(request: Request, caller: JobWriter, job_id: JobPath, key: IdempotencyKey) -> Response:
+async def retry(
+    request: Request, caller: JobWriter, job_id: JobPath, key: IdempotencyKey, traceparent: TraceParent = None
+) -> Response:
     """A new job with the parameters of one that has ended; it sees the session as it is now."""
     held = services(request)
     async with once(request, caller, key) as work:
@@ -151,7 +157,9 @@ async def retry(request: Request, caller: JobWriter, job_id: JobPath, key: Idemp
         old = found(await jobs.get(work.conn, caller.tenant_id, job_id), NO_JOB)
         if not old.done:
             raise Conflict("The job has not ended; it needs no retry. Cancel it first if it should start anew.")
-        done = await jobs.enqueue(work.conn, _again(old), announced=True, caps=held.settings.caps)
+        done = await jobs.enqueue(
+            work.conn, _again(old, traces.traceparent(traceparent)), announced=True, caps=held.settings.caps
+        )
         answer = await work.keep(_accepted(done))
     held.enqueued(done)
     return answer
@@ -172,7 +180,7 @@ def _new_job(wanted: CompactionRequest, session: SessionRow) -> NewJob:
     )
 
 
-def _again(old: JobRow) -> NewJob:
+def _again(old: JobRow, traceparent: str | None) -> NewJob:
     return NewJob(
         tenant_id=old.tenant_id,
         session_id=old.session_id,
@@ -185,7 +193,7 @@ def _again(old: JobRow) -> NewJob:
         token_gap=old.token_gap,
         not_before=None,
         metadata=old.metadata,
-        traceparent=old.traceparent,
+        traceparent=traceparent or old.traceparent,
     )
 
 
@@ -203,8 +211,3 @@ def _not_before(wanted: datetime | None) -> datetime | None:
         fields = (("not_before", f"must be at most {MAX_DELAY_DAYS} days ahead"),)
         raise InvalidRequest("The body has wrong fields; see `errors`.", fields=fields)
     return wanted
-
-
-def _trace(given: str | None) -> str | None:
-    """The trace context when it is one; a broken one is no reason to refuse the job."""
-    return given if given is not None and _TRACEPARENT.fullmatch(given) else None

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from api import openapi
-from api.answers import json_answer
+from api.answers import fresh_answer
 from api.auth import Reader
 from api.found import NO_JOB, found, why_no_result
 from api.result_view import result_document
@@ -24,7 +24,11 @@ router = APIRouter(tags=["compactions"])
 @router.get(
     "/v1/compactions/{job_id}/result",
     summary="The result of a job",
-    responses={200: openapi.gives(Result, "The compacted conversation"), **openapi.refuses(404)},
+    responses={
+        200: openapi.gives(Result, "The compacted conversation"),
+        304: openapi.UNCHANGED,
+        **openapi.refuses(404),
+    },
 )
 async def get_result(request: Request, caller: Reader, job_id: JobPath) -> Response:
     """The compacted conversation, as envelopes and ready to send. 404 says why there is none (yet)."""
@@ -33,4 +37,4 @@ async def get_result(request: Request, caller: Reader, job_id: JobPath) -> Respo
         row = await results.get(conn, caller.tenant_id, job_id)
     if row is None:
         raise NotFound(why_no_result(job))
-    return json_answer(await asyncio.to_thread(result_document, row))
+    return fresh_answer(request, await asyncio.to_thread(result_document, row))

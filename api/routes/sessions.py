@@ -63,7 +63,7 @@ async def put_session(request: Request, caller: SessionWriter, session_id: Sessi
 @router.get(
     "/v1/sessions/{session_id}",
     summary="How a session stands",
-    responses={200: openapi.gives(Session, "The session"), **openapi.refuses(404)},
+    responses={200: openapi.gives(Session, "The session"), 304: openapi.UNCHANGED, **openapi.refuses(404)},
 )
 async def get_session(request: Request, caller: Reader, session_id: SessionPath) -> Response:
     """The session with its size against the window's marks, and its circuit breaker."""

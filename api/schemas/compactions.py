@@ -142,6 +142,8 @@ class JobQuery(PageQuery):
     session_id: SessionId | None = None
     error_code: Annotated[str, Field(max_length=50, pattern=r"^[a-z_]+$")] | None = None
     trigger: Trigger | None = None
+    created_after: AwareDatetime | None = Field(default=None, description="At this time or later, RFC 3339")
+    created_before: AwareDatetime | None = Field(default=None, description="Before this time, RFC 3339")
 
 
 class JobPage(Answer):

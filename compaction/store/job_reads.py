@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -41,6 +42,8 @@ class AttemptRow:
     usage: dict[str, Json] | None
 
 
+SLACK_SECONDS = 3600  # an id and its created_at are a transaction apart, and clocks are set back by seconds
+
 _ID = bindparam("b_job_id", type_=jobs.c.id.type)
 _TENANT_ID = bindparam("b_tenant_id", type_=BigInteger)
 _LIMIT = bindparam("b_limit", type_=Integer)
@@ -79,6 +82,11 @@ _FILTERS: dict[str, ColumnElement[bool]] = {
     "b_error_code": jobs.c.error.is_not(None)  # in the words of ix_jobs_error_code
     & (literal_column("jobs.error ->> 'code'", Text) == bindparam("b_error_code", type_=Text)),
     "b_trigger": jobs.c.trigger == bindparam("b_trigger", type_=Text),
+    "b_created_after": jobs.c.created_at >= bindparam("b_created_after", type_=jobs.c.created_at.type),
+    "b_created_before": jobs.c.created_at < bindparam("b_created_before", type_=jobs.c.created_at.type),
+    # Ids grow with time: they find the place in the index, the times decide.
+    "b_first_id": jobs.c.id >= bindparam("b_first_id", type_=jobs.c.id.type),
+    "b_end_id": jobs.c.id < bindparam("b_end_id", type_=jobs.c.id.type),
     "b_after_id": jobs.c.id < bindparam("b_after_id", type_=jobs.c.id.type),
 }
 
@@ -107,10 +115,14 @@ async def list_jobs(  # noqa: PLR0913 - the filters of the list
     session_name: str | None = None,
     error_code: str | None = None,
     trigger: Trigger | None = None,
+    created_after: datetime | None = None,
+    created_before: datetime | None = None,
     limit: int = 100,
     cursor: str | None = None,
 ) -> tuple[list[JobRow], str | None]:
     """A page of the tenant's jobs, newest first, and the cursor of the next page if there is one.
+
+    `created_after` is the first moment that counts, `created_before` the first that counts no more.
 
     Raises errors.InvalidRequest for a made-up cursor.
     """
@@ -119,6 +131,10 @@ async def list_jobs(  # noqa: PLR0913 - the filters of the list
         "b_session_name": plain.optional_text("session_id", session_name),
         "b_error_code": plain.optional_text("error_code", error_code),
         "b_trigger": plain.optional_text("trigger", trigger),
+        "b_created_after": created_after,
+        "b_created_before": created_before,
+        "b_first_id": None if created_after is None else _id_around(created_after, -SLACK_SECONDS),
+        "b_end_id": None if created_before is None else _id_around(created_before, SLACK_SECONDS),
         "b_after_id": cursors.decode_uuid(cursor),
     }
     given = {name: value for name, value in filters.items() if value is not None}
@@ -127,6 +143,12 @@ async def list_jobs(  # noqa: PLR0913 - the filters of the list
     listed = [JobRow(*row) for row in found]
     page = listed[:limit]
     return page, cursors.encode_uuid(page[-1].id) if len(listed) > limit else None
+
+
+def _id_around(moment: datetime, shift_seconds: int) -> str:
+    """The smallest id of that moment, shifted: UUIDv7 begins with 48 bits of milliseconds."""
+    milliseconds = min(max(int((moment.timestamp() + shift_seconds) * 1000), 0), 2**48 - 1)
+    return str(uuid.UUID(int=milliseconds << 80))
 
 
 async def events(conn: AsyncConnection, job_id: str, after_id: int = 0, limit: int = 1000) -> list[JobEvent]:

@@ -7,12 +7,14 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
+from compaction.store import idempotency
 from tests.integration.api import stage
 from tests.integration.api.conftest import RememberingDoorbell
 
 pytestmark = pytest.mark.anyio
 
 JOBS = "/v1/compactions"
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"  # the example of the W3C recommendation
 UNKNOWN_ID = "01900000-0000-7000-8000-000000000000"
 
 
@@ -285,8 +287,31 @@ async def test_jobs_are_listed_by_state_session_trigger_and_error(app: FastAPI, 
     assert await ids(session_id="s2") == []
 
 
+async def test_jobs_are_listed_by_the_time_they_came(client: httpx2.AsyncClient) -> None:
+    await client.put("/v1/sessions/s2", json={"model": "claude-haiku-4-5"})
+    first, second = (await enqueue(client)).json(), (await enqueue(client, session_id="s2")).json()
+
+    async def ids(**filters: str) -> list[str]:
+        return [job["id"] for job in (await client.get(JOBS, params=filters)).json()["data"]]
+
+    assert await ids(created_after=second["created_at"]) == [second["id"]]
+    assert await ids(created_before=second["created_at"]) == [first["id"]]
+    assert await ids(created_before=first["created_at"], created_after=first["created_at"]) == []
+
+
 @pytest.mark.parametrize(
-    "query", ["limit=-1", "limit=0", "limit=201", "limit=x", "status=lost", "cursor=!", "colour=red"]
+    "query",
+    [
+        "created_after=yesterday",
+        "created_before=2026-11-30T20:00:00",
+        "limit=-1",
+        "limit=0",
+        "limit=201",
+        "limit=x",
+        "status=lost",
+        "cursor=!",
+        "colour=red",
+    ],
 )
 async def test_wrong_filters_are_named(client: httpx2.AsyncClient, query: str) -> None:
     answer = await client.get(f"{JOBS}?{query}")
@@ -329,3 +354,47 @@ async def test_a_failed_job_tells_why(app: FastAPI, client: httpx2.AsyncClient) 
     ended = (await client.get(f"{JOBS}/{job['id']}")).json()
     assert ended["error"] == {"code": "no_summary", "message": "It did not work.", "retryable": False}
     assert (ended["status"], ended["result_url"]) == ("failed", None)
+
+
+async def traced(app: FastAPI, job_id: str) -> str | None:
+    async with stage.database_of(app).connect() as conn:
+        query = "SELECT traceparent FROM jobs WHERE id = %s"
+        found: str | None = (await conn.exec_driver_sql(query, (job_id,))).scalar_one()
+    return found
+
+
+async def test_the_callers_trace_goes_with_the_job(app: FastAPI, client: httpx2.AsyncClient) -> None:
+    """A broken one is no reason to refuse a job; a retry keeps the first one unless it has its own."""
+    body = {"session_id": "s1"}
+    job = (await client.post(JOBS, json=body, headers={"traceparent": TRACE})).json()
+    assert await traced(app, job["id"]) == TRACE
+    await client.post(f"{JOBS}/{job['id']}/cancel")
+    other = TRACE.replace("4bf9", "aaaa")
+    for headers, expected in (({}, TRACE), ({"traceparent": other}, other)):
+        again = (await client.post(f"{JOBS}/{job['id']}/retry", headers=headers)).json()
+        assert await traced(app, again["id"]) == expected
+        await client.post(f"{JOBS}/{again['id']}/cancel")
+    job = (await client.post(JOBS, json=body, headers={"traceparent": "00-broken-01"})).json()
+    assert await traced(app, job["id"]) is None
+
+
+async def test_while_the_first_request_is_at_work_the_same_key_is_refused(
+    app: FastAPI, client: httpx2.AsyncClient
+) -> None:
+    """The first one stands still in the middle of its transaction here, with the key's lock in its hand."""
+    headers = {"Idempotency-Key": "at-work"}
+    async with stage.database_of(app).begin() as conn:
+        tenant_id = await tenant_of(app, client)
+        assert await idempotency.recall(conn, tenant_id, "at-work", b"mark") is None
+        answer = await client.post(JOBS, json={"session_id": "s1"}, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+    assert (await client.post(JOBS, json={"session_id": "s1"}, headers=headers)).status_code == 202
+
+
+async def tenant_of(app: FastAPI, client: httpx2.AsyncClient) -> int:
+    """Our row id of the client's tenant."""
+    public_id = client.headers["Authorization"].split("_")[1]
+    async with stage.database_of(app).connect() as conn:
+        query = "SELECT tenant_id FROM api_keys WHERE public_id = %s"
+        found: int = (await conn.exec_driver_sql(query, (public_id,))).scalar_one()
+    return found

@@ -95,3 +95,13 @@ async def test_the_timeline_of_a_job_is_read_in_pages(app: FastAPI, client: http
         if cursor is None:
             break
     assert seen == types
+
+
+async def test_a_result_that_is_known_is_not_sent_again(app: FastAPI, client: httpx2.AsyncClient, job_id: str) -> None:
+    await stage.succeed(app, job_id)
+    first = await client.get(f"/v1/compactions/{job_id}/result")
+    known = {"If-None-Match": f'"other", {first.headers["ETag"]}'}
+    again = await client.get(f"/v1/compactions/{job_id}/result", headers=known)
+    assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
+    other = await client.get(f"/v1/compactions/{job_id}/result", headers={"If-None-Match": '"other"'})
+    assert other.json() == first.json()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import pytest
 
 from compaction import errors
@@ -95,3 +97,20 @@ async def test_a_jobs_repr_holds_no_instructions(stage: Stage) -> None:
     job: JobRow = (await stage.enqueue(await stage.session(), instructions="private words")).job
     assert "private words" not in repr(job)
     assert "private words" not in repr(stage.order(await stage.session(), instructions="private words"))
+
+
+async def test_a_time_range_holds_its_beginning_and_not_its_end(stage: Stage) -> None:
+    made = [(await stage.enqueue(await stage.session())).job for _ in range(3)]
+    first, second, third = (job.created_at for job in made)
+    assert await listed(stage, created_after=second) == [made[2].id, made[1].id]
+    assert await listed(stage, created_before=third) == [made[1].id, made[0].id]
+    assert await listed(stage, created_after=first, created_before=first) == []
+    assert await listed(stage, created_after=second, created_before=third) == [made[1].id]
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))])
+async def test_any_time_that_can_be_written_makes_a_range(stage: Stage, zone: timezone) -> None:
+    job = (await stage.enqueue(await stage.session())).job
+    earliest, latest = datetime(1, 1, 2, tzinfo=zone), datetime(9999, 12, 30, tzinfo=zone)
+    assert await listed(stage, created_after=earliest, created_before=latest) == [job.id]
+    assert await listed(stage, created_before=earliest) == await listed(stage, created_after=latest) == []
