@@ -1,7 +1,9 @@
-"""API keys: make, list, revoke."""
+"""API keys: make, list, rotate, revoke."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -12,12 +14,12 @@ from api.answers import json_answer, page
 from api.auth import Admin
 from api.found import found
 from api.idempotency import IdempotencyKey, once
-from api.schemas.api_keys import ApiKey, ApiKeyPage, ApiKeyRequest, StoredApiKey
+from api.schemas.api_keys import ApiKey, ApiKeyPage, ApiKeyRequest, ApiKeyRotation, StoredApiKey
 from api.schemas.fields import PageQuery
 from api.services import services
 from compaction.errors import Conflict, Forbidden
 from compaction.store import keys, tenants
-from compaction.store.tenants import OPERATOR_TENANT, Principal
+from compaction.store.tenants import OPERATOR_TENANT, IssuedKey, Principal
 
 router = APIRouter(tags=["api keys"])
 
@@ -54,14 +56,7 @@ async def create_key(request: Request, caller: Admin, key: IdempotencyKey) -> Re
             work.conn, tenant_id, wanted.scopes, expires_at=wanted.expires_at, pepper=held.settings.key_pepper
         )
         await work.keep(json_answer({"public_id": issued.public_id}, 201))  # that it was made, and never the key
-    body = ApiKey(
-        key=issued.key,
-        public_id=issued.public_id,
-        tenant=wanted.tenant,
-        scopes=wanted.scopes,
-        expires_at=wanted.expires_at,
-    )
-    return json_answer(body, 201, headers={"Cache-Control": "no-store"})
+    return _shown_once(issued, wanted.tenant, wanted.scopes, wanted.expires_at)
 
 
 @router.get(
@@ -74,6 +69,37 @@ async def list_keys(request: Request, caller: Admin, query: Annotated[PageQuery,
     async with services(request).database.connect() as conn:
         rows, following = await keys.list_keys(conn, caller.tenant_id, limit=query.limit, cursor=query.cursor)
     return page([StoredApiKey.of(row) for row in rows], following)
+
+
+@router.post(
+    "/v1/api-keys/{public_id}/rotate",
+    status_code=201,
+    summary="Rotate an API key",
+    openapi_extra=openapi.takes(ApiKeyRotation, {"grace_seconds": 3600}),
+    responses={201: openapi.gives(ApiKey, "The new key, shown this once"), **openapi.refuses(400, 404, 409, 413, 415)},
+)
+async def rotate_key(request: Request, caller: Admin, public_id: KeyPath, key: IdempotencyKey) -> Response:
+    """Make a key that takes another one's place, with its scopes; the old one works for `grace_seconds` more.
+
+    A key that is revoked or has expired is not rotated (409). Nobody gets scopes this way that its own key lacks.
+    """
+    held = services(request)
+    raw = await bodies.read(request, MAX_BODY_BYTES)
+    wanted = await bodies.parse(raw, ApiKeyRotation)
+    async with once(request, caller, key, raw) as work:
+        if work.replay is not None:
+            raise Conflict(SHOWN)
+        old = found(await keys.look_up(work.conn, caller.tenant_id, public_id), NO_KEY)
+        _check_scopes(caller, old.scopes)
+        if not old.valid:
+            raise Conflict("The key opens nothing any more, so there is nothing to rotate. Make a new one.")
+        expires_at = wanted.expires_at or old.expires_at
+        issued = await tenants.create_key(
+            work.conn, caller.tenant_id, old.scopes, expires_at=expires_at, pepper=held.settings.key_pepper
+        )
+        await keys.retire(work.conn, caller.tenant_id, public_id, wanted.grace_seconds)
+        await work.keep(json_answer({"public_id": issued.public_id}, 201))
+    return _shown_once(issued, caller.tenant, old.scopes, expires_at)
 
 
 @router.delete(
@@ -101,5 +127,17 @@ def _check_reach(caller: Principal, wanted: ApiKeyRequest) -> None:
         raise Forbidden(
             f"This key makes keys for its own tenant only. For others, ask an admin of the tenant {OPERATOR_TENANT}."
         )
-    if beyond := set(wanted.scopes) - caller.scopes:
+    _check_scopes(caller, wanted.scopes)
+
+
+def _check_scopes(caller: Principal, scopes: Iterable[str]) -> None:
+    """Raises Forbidden for scopes that the caller's own key lacks, unless it is the operator's."""
+    if beyond := set() if caller.is_operator else set(scopes) - caller.scopes:
         raise Forbidden(f"This key gives no scopes that it lacks itself: {', '.join(sorted(beyond))}.")
+
+
+def _shown_once(issued: IssuedKey, tenant: str, scopes: Iterable[str], expires_at: datetime | None) -> Response:
+    """The answer that tells a new key."""
+    facts = {"tenant": tenant, "scopes": list(scopes), "expires_at": expires_at}
+    body = ApiKey.model_validate({"key": issued.key, "public_id": issued.public_id} | facts)
+    return json_answer(body, 201, headers={"Cache-Control": "no-store"})

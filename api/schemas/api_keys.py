@@ -10,6 +10,8 @@ from pydantic import AfterValidator, AwareDatetime, Field
 from api.schemas.fields import Answer, Name, Request
 from compaction.store.keys import KeyRow
 
+DEFAULT_GRACE_SECONDS = 86_400  # a day: long enough to roll a new key out over a fleet
+MAX_GRACE_SECONDS = 30 * 86_400
 Scope = Literal["sessions:write", "jobs:write", "read", "ops", "admin"]
 
 
@@ -30,6 +32,15 @@ class ApiKeyRequest(Request):
     expires_at: FutureDatetime | None = None
 
 
+class ApiKeyRotation(Request):
+    """How to replace a key by a new one of the same scopes."""
+
+    grace_seconds: Annotated[int, Field(ge=0, le=MAX_GRACE_SECONDS)] = Field(
+        DEFAULT_GRACE_SECONDS, description="How long the old key works beside the new one"
+    )
+    expires_at: FutureDatetime | None = Field(None, description="Of the new key; absent: as the old one")
+
+
 class ApiKey(Answer):
     """A new key. `key` is told this one time; keep it."""
 
@@ -48,7 +59,7 @@ class StoredApiKey(Answer):
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None = Field(description="Right to the minute")
-    revoked_at: datetime | None
+    revoked_at: datetime | None = Field(description="From then on it opens nothing; to come while it is rotated")
 
     @classmethod
     def of(cls, row: KeyRow) -> StoredApiKey:

@@ -1,4 +1,4 @@
-"""A tenant's API keys after they were made: listed and revoked. Making and checking one is in `store.tenants`."""
+"""A tenant's API keys after they were made: listed, rotated and revoked. Making and checking one: `store.tenants`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, Text, bindparam, func, select, update
+from sqlalchemy import (
+    BigInteger,
+    Double,
+    Integer,
+    Text,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.store import cursors
@@ -16,7 +28,7 @@ from compaction.store.tables import api_keys
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A stored key without anything secret. `last_used_at` is right to the minute."""
+    """A stored key without anything secret. `last_used_at` is right to the minute; `revoked_at` may lie ahead."""
 
     public_id: str
     scopes: tuple[str, ...]
@@ -42,10 +54,23 @@ _PAGE = (
     .order_by(api_keys.c.id)
     .limit(bindparam("b_limit", type_=Integer))
 )
-_REVOKE = (
+_OURS = (api_keys.c.tenant_id == _TENANT_ID, api_keys.c.public_id == bindparam("b_public_id", type_=Text))
+# The earliest time stays, also when a rotation has set one that is still to come.
+_REVOKE = update(api_keys).where(*_OURS).values(revoked_at=func.least(api_keys.c.revoked_at, func.now()))
+_VALID = (
+    or_(api_keys.c.revoked_at.is_(None), api_keys.c.revoked_at > func.now()),
+    or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now()),
+)
+_LOCK = select(api_keys.c.scopes, api_keys.c.expires_at, and_(*_VALID)).where(*_OURS).with_for_update()
+_RETIRE = (
     update(api_keys)
-    .where(api_keys.c.tenant_id == _TENANT_ID, api_keys.c.public_id == bindparam("b_public_id", type_=Text))
-    .values(revoked_at=func.coalesce(api_keys.c.revoked_at, func.now()))
+    .where(*_OURS)
+    .values(
+        revoked_at=func.least(
+            api_keys.c.revoked_at,
+            func.now() + bindparam("b_grace_seconds", type_=Double) * literal_column("interval '1 second'"),
+        )
+    )
 )
 
 
@@ -71,8 +96,32 @@ async def list_keys(
 async def revoke(conn: AsyncConnection, tenant_id: int, public_id: str) -> bool:
     """Makes the tenant's key worth nothing, from its next call on; False when there is none of this public id.
 
-    Revoking again changes nothing: the first time stays. A bootstrap key stays revoked when the service starts again.
+    Revoking again changes nothing: the first time stays, unless it lies ahead. A bootstrap key stays revoked when the
+    service starts again.
     """
     if _PUBLIC_ID.fullmatch(public_id) is None:
         return False
     return (await conn.execute(_REVOKE, {"b_tenant_id": tenant_id, "b_public_id": public_id})).rowcount > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rotating:
+    """A key that is to be replaced: what its successor takes over, and whether it still opens anything."""
+
+    scopes: tuple[str, ...]
+    expires_at: datetime | None
+    valid: bool
+
+
+async def look_up(conn: AsyncConnection, tenant_id: int, public_id: str) -> Rotating | None:
+    """The tenant's key of this public id, locked until the transaction ends; None when there is none."""
+    if _PUBLIC_ID.fullmatch(public_id) is None:
+        return None
+    row = (await conn.execute(_LOCK, {"b_tenant_id": tenant_id, "b_public_id": public_id})).one_or_none()
+    return None if row is None else Rotating(tuple(row[0]), row[1], row[2])
+
+
+async def retire(conn: AsyncConnection, tenant_id: int, public_id: str, grace_seconds: float) -> None:
+    """Lets the tenant's key live for `grace_seconds` more, or less if it was to end sooner."""
+    values = {"b_tenant_id": tenant_id, "b_public_id": public_id, "b_grace_seconds": grace_seconds}
+    await conn.execute(_RETIRE, values)

@@ -94,7 +94,7 @@ _FIND = (
     .join(tenants, tenants.c.id == api_keys.c.tenant_id)
     .where(
         api_keys.c.public_id == bindparam("b_public_id", type_=Text),
-        api_keys.c.revoked_at.is_(None),
+        or_(api_keys.c.revoked_at.is_(None), api_keys.c.revoked_at > func.now()),
         or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now()),
     )
 )
@@ -150,7 +150,10 @@ async def create_key(  # noqa: PLR0913 - what a key is
 
 
 async def authenticate(conn: AsyncConnection, key_text: str, pepper: str) -> Principal | None:
-    """Who the key belongs to; None for an unknown, expired or revoked one. Compares in constant time."""
+    """Who the key belongs to; None for an unknown, expired or revoked one. Compares in constant time.
+
+    A rotated key is one that will be revoked: it works until then.
+    """
     match = _KEY.fullmatch(key_text)
     if match is None:
         return None
