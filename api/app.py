@@ -20,6 +20,7 @@ from api.routes import (
     hooks,
     imports,
     messages,
+    metrics,
     providers,
     results,
     sessions,
@@ -46,6 +47,7 @@ ROUTERS = (
     webhooks.router,
     providers.router,
     health.router,
+    metrics.router,
 )
 
 

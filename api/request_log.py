@@ -15,11 +15,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api import errors
+from api import errors, metrics
 from compaction import telemetry
 
 REQUEST_ID = "X-Request-Id"
-PROBES = frozenset({"/healthz", "/readyz"})  # asked every few seconds; a line each would bury the others
+PROBES = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds; a line each would bury the others
 _SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # what we echo into headers and logs; anything else gets a new id
 
 _log = telemetry.logger("api")
@@ -43,7 +43,9 @@ class RequestLog:
         answer = _Answer(send, request_id)
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             await self._run(scope, receive, answer)
-            facts = _facts(scope) | {"status": answer.status, "seconds": round(time.monotonic() - started, 4)}
+            seconds = time.monotonic() - started
+            facts = _facts(scope) | {"status": answer.status, "seconds": round(seconds, 4)}
+            metrics.answered(str(facts["method"]), str(facts["route"]), answer.status, seconds)
             quiet = facts["route"] in PROBES and answer.status == HTTPStatus.OK
             (_log.debug if quiet else _log.info)("request", **facts)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from starlette.requests import Request
 
+from api import metrics
 from api.depths import Depths
 from api.looks import Looks
 from api.revision import Revision, revision_of
@@ -64,13 +65,17 @@ class Rings:
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> bool:
         if len(self._under_way) >= MAX_RINGS:
-            self.lost += 1
+            self._lose()
             work.close()
             return False
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         return True
+
+    def _lose(self) -> None:
+        self.lost += 1
+        metrics.LOST_RINGS.inc()
 
     async def _wake(self) -> None:
         await asyncio.sleep(WAKE_SECONDS)
@@ -80,7 +85,7 @@ class Rings:
     async def _ring(self, job_id: str) -> None:
         if await self._doorbell.ring(job_id):
             return
-        self.lost += 1
+        self._lose()
         with suppress(CompactdError):  # then the reconciler takes a little longer to notice
             async with self._database.connect() as conn:
                 await jobs.forget_ring(conn, job_id)
@@ -105,6 +110,7 @@ class Services:
             self.rings.ring(done.job.id)
         else:
             self.rings.wake()
+        metrics.enqueued(done)
         if done.created:
             self.depths.note()
 

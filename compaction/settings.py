@@ -65,6 +65,8 @@ class Settings(BaseModel):
         jobs.BACKOFF_BASE_SECONDS, alias="COMPACTD_BACKOFF_BASE_SECONDS", gt=0, le=jobs.BACKOFF_CAP_SECONDS
     )
 
+    metrics_port: Port | None = Field(None, alias="COMPACTD_METRICS_PORT")  # of each worker; 0: any free one
+
     worker_max_rss_mb: int | None = Field(None, alias="COMPACTD_WORKER_MAX_RSS_MB", ge=64)  # over it: drain and end
 
     tenant_waiting_jobs: int = Field(100_000, alias="COMPACTD_TENANT_WAITING_JOBS", ge=1)  # ten archives of 10,000

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compaction.core import jsonbytes
 from compaction.hooks.chain import HookSources
 from compaction.hooks.guarded import GuardedCaller
 from compaction.hooks.plugins import load_plugins
@@ -21,18 +22,20 @@ from compaction.summarizers.claude import ClaudeSummarizer
 from compaction.summarizers.extractive import ExtractiveSummarizer
 from compaction.summarizers.watchdog import Deadlines
 from compaction.webhooks.sender import Sender
-from worker import memory
+from worker import memory, scrape
 from worker.assignment import Assignments
 from worker.bridge import Bridge
 from worker.dispatch import Doorbell
 from worker.dispatcher import Dispatcher
 from worker.drain import Drain
+from worker.gauges import QueueGauges
 from worker.heartbeat import Heart
 from worker.limiter import Limiter
 from worker.provider import Provider, provider_name
 from worker.reconciler import Reconciler
 from worker.retention import Retention
 from worker.run import Runner
+from worker.scrape import Scrape
 from worker.shared_limits import SharedLimits
 from worker.sharers import Sharers
 from worker.webhooks import Courier
@@ -53,6 +56,7 @@ class Process:
     runner: Runner
     database: Database
     drain: Drain
+    scrape: Scrape | None = None
 
     def start(self, *chores: Coroutine[Any, Any, None]) -> None:
         """Starts the loop, the heart and the chores."""
@@ -67,12 +71,17 @@ class Process:
         gc.collect()
         gc.freeze()
         if self.settings.ready_file:
-            Path(self.settings.ready_file).write_text("{}", encoding="utf-8")
+            Path(self.settings.ready_file).write_text(self._facts(), encoding="utf-8")
         if self.settings.worker_max_rss_mb is not None:  # not before: until now SIGTERM would end us on the spot
             self.bridge.spawn(memory.watch(self.settings.worker_max_rss_mb))
 
+    def _facts(self) -> str:
+        return jsonbytes.encode({} if self.scrape is None else {"metrics_port": self.scrape.port}).decode()
+
     def stop(self) -> None:
         """Ends the loop's work and the heart; leases that are left end by themselves."""
+        if self.scrape is not None:
+            self.scrape.stop()
         self.bridge.stop()
         self.heart.stop()
 
@@ -111,7 +120,15 @@ def start_process(settings: Settings) -> Process:
         timeout_seconds=settings.job_timeout_seconds,
         backoff_seconds=settings.backoff_base_seconds,
     )
-    process = Process(settings, bridge, heart, runner, database, Drain(heart, settings.drain_seconds))
+    process = Process(
+        settings,
+        bridge,
+        heart,
+        runner,
+        database,
+        Drain(heart, settings.drain_seconds),
+        _scrape(settings, heart, bridge),
+    )
     chores = [
         _reconciler(settings, database, doorbell).turn_for_ever(),
         provider.probe_for_ever(settings.reconcile_seconds),
@@ -120,6 +137,14 @@ def start_process(settings: Settings) -> Process:
         chores.append(limiter.keep_for_ever())
     process.start(*chores)
     return process
+
+
+def _scrape(settings: Settings, heart: Heart, bridge: Bridge) -> Scrape | None:
+    """None where nobody asks for metrics."""
+    if settings.metrics_port is None:
+        return None
+    scrape.watch(heart, bridge.lag_seconds)
+    return Scrape(settings.host, settings.metrics_port)
 
 
 def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> Reconciler:
@@ -137,6 +162,7 @@ def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> R
             database, job_days=settings.retention_days or None, idempotency_days=settings.idempotency_days or None
         ),
         courier=_courier(settings, database),
+        gauges=QueueGauges(database),
         every_seconds=settings.reconcile_seconds,
         lease_seconds=settings.lease_seconds,
     )

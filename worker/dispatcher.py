@@ -15,6 +15,7 @@ from compaction.store import workers as worker_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import View
 from compaction.store.workers import Capacity
+from worker import metrics
 
 QUICK_SECONDS = 3.0  # no ring lies in Redis: what was rung for so long ago and is not claimed was not heard
 
@@ -49,10 +50,11 @@ class Dispatcher:
         self._lease_seconds = lease_seconds
         self._tenant_jobs = tenant_jobs
         self._after_tenant_id = 0
+        self.broker_length: int | None = None  # of rings that nobody had heard at the last turn; None: nobody knows
 
     async def turn(self) -> bool:
         """Rings for what is next; whether more jobs wait for slots."""
-        out = await self._doorbell.depth()
+        out = self.broker_length = await self._doorbell.depth()
         if out is None:
             return False  # nobody would hear
         capacity, running, free = await self._room(out)
@@ -64,6 +66,7 @@ class Dispatcher:
             marked = await job_rows.mark(conn, picked, silent_seconds)
         self._after_tenant_id = view.next_tenant_id
         if marked:
+            metrics.RINGS.inc(len(marked))
             await self._doorbell.ring_all(marked)
         return bool(view.candidates) or (free == 0 and capacity.slots > 0)
 

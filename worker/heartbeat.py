@@ -69,8 +69,9 @@ class Heart:
         self.draining = False
         self._provider = provider
         self._due = 0.0
+        self._beat_at = time.monotonic()
         self._database_url = database_url
-        self._slots = slots
+        self.slots = slots
         self._lease_seconds = lease_seconds
         self._heartbeat_seconds = heartbeat_seconds
         self._lag_seconds = lag_seconds
@@ -109,6 +110,14 @@ class Heart:
         with self._lock:
             return list(self._held.values())
 
+    def running(self) -> int:
+        """How many jobs run in this process now."""
+        return len(self._held)
+
+    def silent_seconds(self) -> float:
+        """Since the last beat that Postgres took, or since the start."""
+        return time.monotonic() - self._beat_at
+
     async def _beat_until_stopped(self) -> None:
         database = Database(self._database_url, pool_size=1)
         watch = asyncio.create_task(self._watch())
@@ -146,9 +155,9 @@ class Heart:
             return
         held = self.held()
         async with database.begin() as conn:
-            await worker_rows.beat_worker(conn, self.owner, self._slots, len(held), lag, self.draining, self._provider)
+            await worker_rows.beat_worker(conn, self.owner, self.slots, len(held), lag, self.draining, self._provider)
             beat = await job_rows.beat(conn, self.owner, self._lease_seconds, [one.token for one in held])
-        now = time.monotonic()
+        self._beat_at = now = time.monotonic()
         for one in held:
             if one.token not in beat.alive:
                 one.stop("lease")

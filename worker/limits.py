@@ -9,6 +9,7 @@ from compaction.core.messages import Usage
 from compaction.core.rate_window import Rates, Spend
 from compaction.errors import RateLimited
 from compaction.ports import Progress, Summarizer, SummaryReply, SummaryRequest
+from worker import metrics
 from worker.limiter import Limiter
 
 ESTIMATE_MARGIN = 1.2  # our estimate is off by 15 % (core.tokens); what was too much comes back with the answer
@@ -29,7 +30,8 @@ class LimitedSummarizer:
 
     async def summarize(self, request: SummaryRequest, progress: Progress) -> SummaryReply:
         """The model's answer, once there is a place for the call."""
-        place = await self.limiter.enter(request.model, self.tenant, estimate(request, self.limiter.rates))
+        with metrics.LLM_WAIT.time():
+            place = await self.limiter.enter(request.model, self.tenant, estimate(request, self.limiter.rates))
         actual: Spend | None = None
         pause_seconds = 0.0
         try:

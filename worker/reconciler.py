@@ -16,7 +16,9 @@ from compaction.store import jobs as job_rows
 from compaction.store import leader
 from compaction.store import workers as worker_rows
 from compaction.store.engine import Database
+from worker import metrics
 from worker.dispatcher import Dispatcher
+from worker.gauges import QueueGauges
 from worker.retention import Retention
 from worker.webhooks import Courier
 
@@ -49,6 +51,7 @@ class Reconciler:
         alarm: Alarm,
         retention: Retention,
         courier: Courier,
+        gauges: QueueGauges,
         every_seconds: float,
         lease_seconds: float,
     ) -> None:
@@ -57,6 +60,7 @@ class Reconciler:
         self._alarm = alarm
         self._retention = retention
         self._courier = courier
+        self._gauges = gauges
         self._every_seconds = every_seconds
         self._forget_seconds = FORGET_LEASES * lease_seconds
         self._forget_at = 0.0
@@ -79,6 +83,7 @@ class Reconciler:
         self._courier.turn()
         waiting = await self._dispatcher.turn()
         await self._tidy()
+        await self._gauges.turned(self._dispatcher.broker_length)
         return waiting
 
     async def _lead(self) -> None:
@@ -92,6 +97,7 @@ class Reconciler:
                     waiting = await self.turn()
                     await self._rest(waiting=waiting)
             finally:
+                self._gauges.stepped_down()
                 await leader.step_down(conn)
 
     async def _rest(self, *, waiting: bool) -> None:
@@ -104,6 +110,8 @@ class Reconciler:
     async def _reap(self) -> None:
         async with self._database.begin() as conn:
             reaped = await job_rows.reap_expired(conn, BATCH)
+        metrics.LEASES_EXPIRED.inc(len(reaped))
+        metrics.DEAD.inc(sum(one.crashed_out for one in reaped))
         for one in reaped:
             _log.warning("job.lease_expired", job_id=one.job_id, token=one.token, gave_up=one.crashed_out)
 

@@ -12,6 +12,7 @@ from compaction.errors import LeaseLost, PromptTooLong, Unavailable
 from compaction.ports import PaidSummary
 from compaction.store import jobs as job_rows
 from compaction.store.engine import Database
+from worker import metrics
 
 SAVE_PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)  # a restarted Postgres is back by then; the lease lasts longer
 MAX_EVENTS = 200  # an attempt makes a handful; more is a loop
@@ -42,6 +43,7 @@ class AttemptRecorder:
             counted = await job_rows.count_model_call(conn, self._job_id, self._token, jobs.MAX_MODEL_CALLS)
         if not counted:
             raise PromptTooLong(f"The job used up its {jobs.MAX_MODEL_CALLS} model calls without a usable summary.")
+        metrics.LLM_REQUESTS.inc()
 
     async def save_summary(self, summary: PaidSummary) -> None:
         """Stores the paid summary under the lease, with patience for a database that is away. Raises LeaseLost."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 
 from compaction import auto, telemetry
 from compaction.core import jobs
@@ -15,7 +16,7 @@ from compaction.errors import CompactdError, Internal, JobError, LeaseLost, Prov
 from compaction.store import jobs as job_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, Finish
-from worker import verdict
+from worker import metrics, verdict
 from worker.assignment import Assignments
 from worker.dispatch import Doorbell
 from worker.gate import Gate, Seat
@@ -64,15 +65,18 @@ class Runner:
             return
         claim = await self._claim(job_id)
         if claim is None:
+            metrics.DUPLICATES.inc()
             _log.debug("job.not_claimed", job_id=job_id)  # a late or doubled ring: normal
             return
+        metrics.claimed(claim)
+        began = time.monotonic()
         recorder = AttemptRecorder(self._database, job_id, claim.token)
         held = self._hold(claim, recorder)
         try:
             finish = await self._attempt(claim, recorder, held, seat)
             held.is_settled = True  # from here on an interruption could only lose what is decided
             if finish is not None:
-                await self._commit(claim, finish)
+                await self._commit(claim, finish, began)
         finally:
             self._heart.let_go(claim.token)
 
@@ -150,7 +154,7 @@ class Runner:
             error = Internal()
         return verdict.on_error(claim, error, events, jitter=jitter, backoff_seconds=self._backoff_seconds)
 
-    async def _commit(self, claim: Claim, finish: Finish) -> None:
+    async def _commit(self, claim: Claim, finish: Finish, began: float) -> None:
         for number in range(COMMIT_TRIES):
             try:
                 async with self._database.connect() as conn:
@@ -163,6 +167,7 @@ class Runner:
                 await asyncio.sleep(0.5 * 2**number)
                 continue
             _log.info("job.finished" if held else "job.fenced", job_id=claim.job.id, status=finish.status)
+            metrics.committed(claim, finish, time.monotonic() - began) if held else metrics.fenced()
             if following is not None:
                 await self._doorbell.ring(following)
             return

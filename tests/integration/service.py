@@ -30,7 +30,7 @@ class Service:
 
     def __init__(self, folder: Path, database_url: str, redis_url: str, **environ: str) -> None:
         self.database_url = database_url
-        self._folder = folder
+        self.folder = folder
         self._environ = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "COMPACTD_"))},
             "COMPACTD_DATABASE_URL": database_url,
@@ -103,7 +103,7 @@ class Service:
 
     def log(self, name: str) -> str:
         """Everything that the processes of this kind wrote to their logs."""
-        return "".join(path.read_text() for path in sorted(self._folder.glob(f"{name}-*.log")))
+        return "".join(path.read_text() for path in sorted(self.folder.glob(f"{name}-*.log")))
 
     def put_session(self, name: str, messages: Iterable[Mapping[str, Json]], **fields: Json) -> None:
         """A stored session with these messages."""
@@ -161,13 +161,13 @@ class Service:
 
     def _start(self, name: str, **environ: str) -> tuple[Process, Json]:
         self._started += 1
-        ready = self._folder / f"{name}-{self._started}.ready"
+        ready = self.folder / f"{name}-{self._started}.ready"
         process = Process(
             Command(
                 name=name,
                 arguments=(sys.executable, "-m", name),
                 folder=ROOT,
-                log=self._folder / f"{name}-{self._started}.log",
+                log=self.folder / f"{name}-{self._started}.log",
                 environ=self._environ | environ | {"COMPACTD_READY_FILE": str(ready)},
             )
         )
