@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 READY := .venv/.ready
 RUN := .venv/bin/python
 TEST_WORKERS ?= 2
+THINKING := core pipeline auto calls assembly events task  # the pure modules; the last four are parts of the pipeline
 
 # Sets $$python to a Python >= 3.11 or says what is missing; PYTHON=… names one by hand.
 FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python none; do \
@@ -22,7 +23,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 help:  ## this list
 	@echo "compactd - make targets:"
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name text; do \
-	  printf '  %-8s %s\n' $$name "$$text"; done
+	  printf '  %-10s %s\n' $$name "$$text"; done
 
 .PHONY: demo
 demo: $(READY)  ## import, compact and print a sample session (FILE=path: your own transcript), then stop
@@ -39,6 +40,15 @@ test: $(READY)  ## run all tests (ARGS="-k word" is passed to pytest)
 .PHONY: cases
 cases: $(READY)  ## play the shared cases against the running service (COMPACTD_TEST_CASES=folder; also part of test)
 	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) tests/cases $(ARGS)
+
+.PHONY: coverage
+coverage: $(READY)  ## branch coverage of what thinks and decides: 100 %, or it fails
+	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) tests/unit/core $(wildcard tests/unit/test_*.py) --cov-branch \
+	  $(THINKING:%=--cov=compaction.%) --cov-report=term-missing:skip-covered --cov-fail-under=100 $(ARGS)
+
+.PHONY: bench-core
+bench-core: $(READY)  ## what the thinking about a 10 MB session costs against json.loads, and how it grows to 100 MB
+	@exec $(RUN) -m ops.bench.core
 
 .PHONY: check
 check: $(READY)  ## lint, format, types, import rules, migrations drift

@@ -48,14 +48,16 @@ async def auto_compact_if_needed(task: Task, switches: Switches, ports: Ports) -
         return Skipped(off)  # none of these reasons needs the history
     messages = await ports.history.load()
     size = tokens.session_tokens(messages, system=task.facts.system, tools=task.facts.tools).tokens
-    reason = policy.skip_reason(_guards(task, switches, size, tokens.estimate_bytes(messages)))
+    over = size >= task.thresholds.auto_compact
+    size_bytes = 0 if over else tokens.estimate_bytes(messages)  # asked only of a session that has few tokens
+    reason = policy.skip_reason(_guards(task, switches, size, size_bytes))
     if reason is not None:
         return Skipped(reason)
     if task.paid is None:
         if policy.nothing_to_compact(messages):
             return NOTHING
         _check_overhead(task, task.thresholds.auto_compact)
-        light = await _light_steps(task, ports) if size >= task.thresholds.auto_compact else None
+        light = await _light_steps(task, ports) if over else None
         if light is not None:
             return light
         if task.order.strategy in LIGHT:

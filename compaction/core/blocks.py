@@ -30,21 +30,24 @@ from compaction.core.messages import Block
 NO_OUTPUT = "(no output)"  # an error result must say something
 UNKNOWN_TOOL = "unknown_tool"
 
+# Without marks, which may have to go, and callers, which must name a call of this request.
+_USUAL_FIELDS = {kind: fields - {"cache_control", "caller"} for kind, fields in REQUEST_FIELDS.items()}
 _TOO_LONG_OR_ODD = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def tidy(block: Block, role: str, tally: Counter[str], *, faithful: bool = False) -> Block | None:
+def tidy(block: Block, role: str, tally: Counter[str], *, faithful: bool = False, sound: bool = False) -> Block | None:
     """The block as a message of `role` can carry it, None when nothing is left of it. Counts each change in `tally`.
 
-    `faithful` keeps signed thinking and cache marks: for a prefix that must stay byte for byte.
+    `faithful` keeps signed thinking and cache marks: for a prefix that must stay byte for byte. `sound` says that its
+    strings and numbers are known to be clean.
     """
-    if len(block) == 2 and _is_plain_text(block):  # noqa: PLR2004 - type and text: most blocks, nothing to clean
-        return block
     kind = str(block.get("type"))
     if kind in SIGNED and not (faithful and role == "assistant" and _is_signed(block)):
         tally["thinking_blocks_dropped"] += 1
         return None
-    cleaned = _known_fields(_clean(block, tally, drop_marks=not faithful), kind, tally)
+    cleaned = block
+    if not _is_ordinary(block, kind, sound=sound):
+        cleaned = _known_fields(_clean(block, tally, drop_marks=not faithful), kind, tally)
     if speaker(kind) not in (None, role):
         return _told(cleaned, tally)
     step = _STEPS.get(kind)
@@ -61,16 +64,17 @@ def without_marks(block: Block) -> Block:
     return _clean(block, Counter(), drop_marks=True)
 
 
-def _is_plain_text(block: Block) -> bool:
-    text = block.get("text")
-    return (
-        block.get("type") == "text"
-        and isinstance(text, str)
-        and text.isascii()
-        and "\0" not in text
-        and text != ""
-        and not text.isspace()
-    )
+def _is_ordinary(block: Block, kind: str, *, sound: bool) -> bool:
+    """Whether the block has usual fields only, and nothing in them to clean: most blocks, and seen cheaply."""
+    fields = _USUAL_FIELDS.get(kind)
+    if fields is None or not block.keys() <= fields:
+        return False
+    for key, value in block.items():
+        if value is None or not (
+            (sound and (type(value) is str or key == "input")) or is_clean(value, drop_marks=True)
+        ):
+            return False
+    return True
 
 
 def _is_signed(block: Block) -> bool:
@@ -158,9 +162,11 @@ def _call(block: Block, role: str, tally: Counter[str]) -> Block:
         changes["name"] = _TOO_LONG_OR_ODD.sub("_", name)[:128]
     if not isinstance(inputs, dict):
         changes["input"] = {} if inputs is None else {"value": inputs}
+    if not changes:
+        return block
     tally["names_replaced"] += "name" in changes
     tally["inputs_wrapped"] += "input" in changes
-    return {**block, **changes} if changes else block
+    return {**block, **changes}
 
 
 def _result(block: Block, role: str, tally: Counter[str]) -> Block:

@@ -16,11 +16,16 @@ MARK = "cache_control"
 
 def clean_text(text: str, tally: Counter[str]) -> str:
     """`text` without NUL and lone surrogates, each replaced by U+FFFD; two halves that belong together become one."""
-    if "\0" not in text and (text.isascii() or _is_whole(text)):
+    if is_clean_text(text):
         return text
     tally["characters_replaced"] += 1
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return whole.replace("\0", REPLACEMENT)
+
+
+def is_clean_text(text: str) -> bool:
+    """Whether `clean_text` would change nothing."""
+    return "\0" not in text and (text.isascii() or _is_whole(text))
 
 
 def clean_value(value: Json, tally: Counter[str], *, drop_marks: bool = False) -> Json:
@@ -34,13 +39,12 @@ def is_clean(value: Json, *, drop_marks: bool = False) -> bool:
     for node in nodes:  # grows while it is read
         kind = type(node)
         if kind is str:
-            if "\0" in node or not (node.isascii() or _is_whole(node)):
+            if "\0" in node or not (node.isascii() or _is_whole(node)):  # `is_clean_text` without the price of a call
                 return False
         elif kind is dict:
             if drop_marks and MARK in node:
                 return False
-            nodes.append("".join(node))
-            nodes += node.values()
+            nodes += "".join(node), *node.values()
         elif kind is list:
             nodes += node
         elif kind is float and not math.isfinite(node):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from compaction.core.fields import ident
 from compaction.core.messages import Block, Message
@@ -15,8 +15,7 @@ from compaction.core.messages import Block, Message
 Place = tuple[int, int]  # the message's index, the block's index in it
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """One result and the call that it answers. A second result of one call is an exchange of its own."""
 
     call: Block

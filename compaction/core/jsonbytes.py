@@ -26,6 +26,7 @@ _ASCII = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":
 _DELETE = b"\x7f"  # the one character of ASCII that canonical text escapes and fast encoders do not
 _SCANNER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
+_ESCAPE = re.compile(rb"\\u")  # twice as fast as looking for the two bytes with `in`
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_DIGITS = 21  # ECMA-262, Number::toString: larger numbers get an exponent
 _PLAIN_ZEROS = 6  # the same for small ones: 0.000001 is plain, 1e-7 is not
@@ -37,6 +38,18 @@ def decode(data: bytes | str) -> Json:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return _decode_leniently(data)
+
+
+def decode_judged(data: bytes) -> tuple[Json, bool]:
+    """The value in `data`, and whether its bytes prove that it is sound. Raises like `decode`.
+
+    Sound: no string holds NUL or half a character, no number is NaN or infinite. The fast decoder takes such things
+    only behind an escape, and most bodies have no escape of that kind.
+    """
+    try:
+        return _DECODER.decode(data), _ESCAPE.search(data) is None
+    except (msgspec.DecodeError, RecursionError):
+        return _decode_leniently(data), False
 
 
 def _decode_leniently(data: bytes | str) -> Json:

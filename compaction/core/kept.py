@@ -36,12 +36,11 @@ def parted_from_thinking(messages: Sequence[Message], start: int = 0) -> tuple[t
             if message.uuid is not None:
                 gone[message.uuid] = gone.get(message.parent_uuid, message.parent_uuid)
             continue
-        lighter = message
+        parent = gone.get(message.parent_uuid, message.parent_uuid)  # the parents of what is gone are resolved already
         if thinking:
-            lighter = replace(message, content=[block for block in message.blocks() if block["type"] not in SIGNED])
-        if lighter.parent_uuid in gone:  # the parents of what is gone are resolved already
-            lighter = replace(lighter, parent_uuid=gone[lighter.parent_uuid])
-        left.append(lighter)
+            content = [block for block in message.blocks() if block["type"] not in SIGNED]
+        same = not thinking and parent == message.parent_uuid
+        left.append(message if same else message.rewritten(content, parent))
     return tuple(left), thoughts
 
 

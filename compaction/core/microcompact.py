@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
+from typing import NamedTuple
 
 from compaction.core import ages, tokens
 from compaction.core.exchanges import Exchange, exchanges
@@ -100,16 +101,20 @@ def saving(result: Block) -> int:
     Of a long text a sample is looked at: an estimate of what goes need not cost more than all the rest.
     """
     content = result.get("content")
-    if isinstance(content, str) and len(content) >= 2 * SAMPLES * SAMPLE_CHARS:
-        step = len(content) // SAMPLES
-        sample = "".join([content[place : place + SAMPLE_CHARS] for place in range(0, len(content), step)])
-        whole = tokens.estimate_text(sample) * len(content) // len(sample)
-        return whole + tokens.RESULT_TOKENS - CLEARED_TOKENS
-    return tokens.estimate_block(result) - CLEARED_TOKENS
+    if not isinstance(content, str):
+        return tokens.estimate_block(result) - CLEARED_TOKENS
+    return _estimated(content) + tokens.RESULT_TOKENS - CLEARED_TOKENS
 
 
-@dataclass(frozen=True, slots=True)
-class _Old:
+def _estimated(text: str) -> int:
+    if len(text) < 2 * SAMPLES * SAMPLE_CHARS:
+        return tokens.estimate_text(text)
+    step = len(text) // SAMPLES
+    sample = "".join([text[place : place + SAMPLE_CHARS] for place in range(0, len(text), step)])
+    return tokens.estimate_text(sample) * len(text) // len(sample)
+
+
+class _Old(NamedTuple):
     """One result that may be cleared, estimated once."""
 
     exchange: Exchange
@@ -159,6 +164,6 @@ def _rewritten(messages: Sequence[Message], old: Sequence[Exchange]) -> list[Mes
         blocks = changed.setdefault(number, list(messages[number].blocks()))
         blocks[place] = {**one.result, "content": CLEARED}
     return [
-        replace(message, content=changed[number]) if number in changed else message
+        message.rewritten(changed[number], message.parent_uuid) if number in changed else message
         for number, message in enumerate(messages)
     ]

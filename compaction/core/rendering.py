@@ -63,13 +63,12 @@ def _parts(messages: Sequence[Message]) -> Iterator[_Part]:
             parts = [_part(block, speaker, names) for block in message.content]
         for header, text in parts:
             if text and not text.isspace():
-                yield header, _plain(text, tally)
+                yield header, _broken_up(text if message.is_sound else clean_text(text, tally))
 
 
-def _plain(text: str, tally: Counter[str]) -> str:
-    """`text` as the model gets it."""
-    cleaned = clean_text(text, tally)
-    return _TOO_LONG.sub(f"{_LONGEST} ", cleaned) if "~" in cleaned and _LONGEST in cleaned else cleaned
+def _broken_up(text: str) -> str:
+    """`text` without runs of tildes that would need a longer fence."""
+    return _TOO_LONG.sub(f"{_LONGEST} ", text) if "~" in text and _LONGEST in text else text
 
 
 def _part(block: Block, speaker: str, names: dict[str, str]) -> _Part:
@@ -78,7 +77,7 @@ def _part(block: Block, speaker: str, names: dict[str, str]) -> _Part:
     if kind == "text" and isinstance(block.get("text"), str):
         return speaker, block["text"]
     if kind in CALLS:
-        name = names[ident(block.get("id"))] = _plain(name_of(block), Counter())
+        name = names[ident(block.get("id"))] = _broken_up(clean_text(name_of(block), Counter()))
         return f"call of {name}", input_text(block)
     if kind == "tool_result" or is_server_result(kind):
         name = names.get(ident(block.get("tool_use_id")), "an unknown call")

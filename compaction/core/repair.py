@@ -44,15 +44,16 @@ class RepairReport:
 
 
 def repair(
-    turns: Sequence[Turn], *, close_open: bool = False, faithful: bool = False
+    turns: Sequence[Turn], *, close_open: bool = False, faithful: bool = False, sound: bool = False
 ) -> tuple[list[Turn], RepairReport]:
     """Alternating turns that are valid when a user message is appended, and what had to be done.
 
     `close_open` gives open calls of the last assistant turn a result too; otherwise they wait, and the appended message
-    must bring their results. `faithful` keeps signed thinking and cache marks where they stand.
+    must bring their results. `faithful` keeps signed thinking and cache marks where they stand. `sound` says that all
+    strings and numbers are known to be clean (`Message.is_sound`), so that nobody looks through them again.
     """
     tally: Counter[str] = Counter()
-    tidied = _alternating([_tidied(turn, tally, faithful=faithful) for turn in turns], tally)
+    tidied = _alternating([_tidied(turn, tally, faithful=faithful, sound=sound) for turn in turns], tally)
     covered = _from_compaction(tidied, tally)
     ids = ToolIds(_call_ids(covered))
     served = pair_server_calls(covered, ids, tally)
@@ -63,12 +64,13 @@ def repair(
     return paired, RepairReport(MappingProxyType({kind: count for kind, count in tally.items() if count}))
 
 
-def _tidied(turn: Turn, tally: Counter[str], *, faithful: bool) -> Turn:
+def _tidied(turn: Turn, tally: Counter[str], *, faithful: bool, sound: bool) -> Turn:
     content: Content = turn["content"]
     if isinstance(content, str):
         tidied = _tidied_text(content, tally)
     else:
-        tidied = _tidied_blocks(content, turn["role"], tally, faithful=faithful)
+        blocks = [tidy(block, turn["role"], tally, faithful=faithful, sound=sound) for block in content]
+        tidied = content if all(map(is_, blocks, content)) else [block for block in blocks if block is not None]
     return turn if tidied is content else {"role": turn["role"], "content": tidied}
 
 
@@ -77,11 +79,6 @@ def _tidied_text(text: str, tally: Counter[str]) -> Content:
         tally["blank_blocks_dropped"] += 1
         return []
     return clean_text(text, tally)
-
-
-def _tidied_blocks(blocks: list[Block], role: str, tally: Counter[str], *, faithful: bool) -> list[Block]:
-    tidied = [tidy(block, role, tally, faithful=faithful) for block in blocks]
-    return blocks if all(map(is_, tidied, blocks)) else [block for block in tidied if block is not None]
 
 
 def _alternating(turns: list[Turn], tally: Counter[str]) -> list[Turn]:

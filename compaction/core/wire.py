@@ -65,7 +65,8 @@ def api_messages(messages: Sequence[Message], *, close_open: bool = False) -> li
     of the last round stay open, so that their results can still be appended, unless `close_open`; attachments that
     stand behind such a round go before it.
     """
-    return repair(merge(sendable(messages)), close_open=close_open)[0]
+    sound = all(message.is_sound for message in messages)
+    return repair(merge(sendable(messages)), close_open=close_open, sound=sound)[0]
 
 
 def fresh_body(request: FreshRequest) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -140,3 +140,51 @@ def test_a_message_is_estimated_once_and_a_changed_copy_anew() -> None:
     assert replace(message, content="fifteen").estimated(estimate) == 7
     assert len(asked) == 2
     assert message == Message(role="user", content="four")
+
+
+def test_a_rewritten_message_differs_in_content_and_parent_alone() -> None:
+    whole = Message(
+        role="assistant",
+        content="before",
+        seq=4,
+        uuid="u-4",
+        parent_uuid="u-3",
+        api_message_id="msg_4",
+        created_at="2026-11-30T12:00:00Z",
+        model="claude-haiku-4-5",
+        usage=Usage(1, 2, 3, 4),
+        is_meta=True,
+        is_sidechain=True,
+        partial=True,
+        is_compact_summary=True,
+        metadata={"k": 1},
+    )
+    assert all(getattr(whole, one.name) for one in fields(Message) if one.init)  # no new field is forgotten here
+    assert whole.rewritten("after", "u-2") == replace(whole, content="after", parent_uuid="u-2")
+
+
+@pytest.mark.parametrize(
+    ("body", "sound"),
+    [
+        (b'{"role":"user","content":"plain"}', True),
+        ('{"role":"user","content":"caf\u00e9 \u2713 \U0001f642"}'.encode(), True),
+        (rb'{"role":"user","content":"a pair \ud83d\ude42 and \u001b[0m"}', True),
+        (rb'{"role":"user","content":"a path C:\\u0000"}', True),
+        (rb'{"role":"user","content":"\u0000"}', False),
+        (rb'{"role":"user","content":"half \ud83d"}', False),
+        (b'{"role":"user","content":"half \xed\xa0\xbd"}', False),
+        (rb'{"role":"user","content":[{"type":"tool_use","input":{"half \ud83d":1}}]}', False),
+        (b'{"role":"user","content":[{"type":"tool_use","input":{"n":NaN}}]}', False),
+        (b'{"role":"user","content":[{"type":"tool_use","input":{"n":1e999}}]}', False),
+    ],
+)
+def test_a_message_knows_whether_its_texts_and_numbers_can_be_sent(body: bytes, sound: bool) -> None:
+    message = decode_message(body)
+    assert message.is_sound is sound
+    assert Message(role="user", content=message.content).is_sound is sound
+
+
+def test_a_body_that_is_nested_too_deep_is_refused_when_it_is_read() -> None:
+    body = jsonbytes.encode({"role": "user", "content": [{"type": "tool_use", "input": nested(400)}]})
+    with pytest.raises(MessageProblem, match="nested deeper than 400 levels"):
+        decode_message(body)

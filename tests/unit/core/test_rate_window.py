@@ -91,3 +91,13 @@ def test_no_window_ever_holds_more_than_the_limit(steps: list[tuple[float, int]]
 @pytest.mark.parametrize("sharers", [0, 1])
 def test_one_sharer_has_it_all(sharers: int) -> None:
     assert Rates(10, 20, 30).share(sharers) == Rates(10, 20, 30)
+
+
+def test_a_grant_that_was_not_used_counts_no_longer_and_an_equal_one_still_does() -> None:
+    used = RateWindow()
+    unused, other = Granted(0.0, Spend()), Granted(0.0, Spend())
+    used.add(unused)
+    used.add(other)
+    used.remove(unused)
+    assert used.grants(1.0) == [other]
+    assert used.grants(1.0)[0] is other
