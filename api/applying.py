@@ -42,7 +42,7 @@ async def applied(held: Services, tenant_id: int, job_id: str, wanted: ApplyRequ
         size = sum(len(stored.body) for stored in replaced.view.messages)
         await think(size, _check, result, replaced, wanted)
     async with held.database.begin() as conn:
-        tail = await sessions.load_full(conn, result.session_id, after_seq=result.covers_through_seq)
+        tail = await sessions.load_tail(conn, result.session_id, result.covers_through_seq)
         head_seq = tail[-1].seq if tail else result.covers_through_seq
         applied_at = await results.mark_applied(conn, result, head_seq)
     return await think(sum(len(stored.body) for stored in tail), _document, result, tail, head_seq, applied_at)

@@ -1,4 +1,8 @@
-"""Storing a transcript: read twice in a thread, appended in batches within one transaction, all or nothing."""
+"""Storing a transcript: read and checked as a whole, then appended in batches, each in a short transaction.
+
+A file that cannot be stored stores nothing. An import that breaks on its way (a server that goes away, a caller who
+hangs up) has stored a beginning; the same import once more stores the rest, because uuids are the same each time.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,15 @@ from api.services import Services
 from compaction import formats
 from compaction.core import jsonbytes
 from compaction.core.messages import Message, decode_message
-from compaction.errors import InvalidRequest
+from compaction.errors import InvalidRequest, Unavailable
 from compaction.formats import OnProgress, Transcript
 from compaction.store import sessions
-from compaction.store.sessions import Appended, NewMessage
+from compaction.store.sessions import Appended, NewMessage, SessionRow
 
 BATCH_MESSAGES = 500  # rows in one insert
 BATCH_BYTES = 4 * 2**20  # bodies held at a time: the import's memory does not grow with the file
+MAX_MARKED = 20_000  # uuids in one statement: 1 MB
+_BROKE_OFF = "The import broke off after {count} messages. Import the file again: it goes on where it stopped."
 DEFAULT_MODEL = "claude-sonnet-5-5"  # for a transcript that names none; PUT the session to change it
 
 
@@ -34,34 +40,65 @@ class Import:
 
 
 async def store(held: Services, file: BinaryIO, wanted: Import, on_progress: OnProgress | None = None) -> Imported:
-    """Imports the transcript in `file`. Raises InvalidRequest for an unknown format; then nothing was stored."""
+    """Imports the transcript in `file`.
 
-    def first_reading() -> Transcript:
-        return formats.read(file, format_name=wanted.format_name, on_progress=on_progress)
+    Raises InvalidRequest for an unknown format or a message that cannot be stored; then nothing was stored. Raises
+    Unavailable when the database went away on the way; then the same import once more stores the rest.
+    """
 
-    transcript = await asyncio.to_thread(first_reading)
-    name = wanted.session_id or transcript.session_id
-    async with held.database.begin() as conn:
-        row = await sessions.get(conn, wanted.tenant_id, name)
-        if row is None or wanted.model is not None:
-            row = await sessions.put(
-                conn,
-                wanted.tenant_id,
-                name,
-                model=wanted.model or transcript.model or held.settings.summary_model or DEFAULT_MODEL,
-                parameters=_parameters(transcript),
-            )
-        total = Appended(head_seq=row.head_seq, appended=0, duplicates=0, replaced=0)
-        batches = _Batches(transcript)
-        while batch := await asyncio.to_thread(batches.following):
-            total = _plus(total, await sessions.append(conn, row.id, batch))
+    def checked() -> Transcript:
+        found = formats.read(file, format_name=wanted.format_name, on_progress=on_progress)
+        batches = _Batches(found)
+        while batches.following():
+            pass
+        return found
+
+    transcript = await asyncio.to_thread(checked)
+    row = await _session(held, transcript, wanted)
+    total = await _append(held, transcript, row)
     return Imported(
-        session_id=name,
+        session_id=row.name,
         head_seq=total.head_seq,
         appended=total.appended,
         duplicates=total.duplicates,
         report=transcript.report.to_dict(),
     )
+
+
+async def _session(held: Services, transcript: Transcript, wanted: Import) -> SessionRow:
+    """The session as it is, created if need be. What the user went back behind is off its live view from here on."""
+    name = wanted.session_id or transcript.session_id
+    async with held.database.begin() as conn:
+        row = await sessions.get(conn, wanted.tenant_id, name)
+        if row is not None:
+            for start in range(0, len(transcript.left_uuids), MAX_MARKED):
+                left = transcript.left_uuids[start : start + MAX_MARKED]
+                await sessions.follow(conn, row.id, left=left, taken=())
+        if row is not None and wanted.model is None:
+            return row
+        return await sessions.put(
+            conn,
+            wanted.tenant_id,
+            name,
+            model=wanted.model or transcript.model or held.settings.summary_model or DEFAULT_MODEL,
+            parameters=_parameters(transcript),
+        )
+
+
+async def _append(held: Services, transcript: Transcript, row: SessionRow) -> Appended:
+    """Appends batch after batch; between two of them the session is free for others."""
+    total = Appended(head_seq=row.head_seq, appended=0, duplicates=0, replaced=0)
+    batches = _Batches(transcript)
+    try:
+        while batch := await asyncio.to_thread(batches.following):
+            async with held.database.begin() as conn:
+                if row.head_seq:
+                    taken = [message.uuid for message in batch if message.uuid is not None]
+                    await sessions.follow(conn, row.id, left=(), taken=taken)
+                total = _plus(total, await sessions.append(conn, row.id, batch))
+    except Unavailable:
+        raise Unavailable(_BROKE_OFF.format(count=total.appended)) from None
+    return total
 
 
 class _Batches:

@@ -37,7 +37,11 @@ async def import_transcript(
     session_id: Annotated[SessionId | None, Query(description="Instead of the id in the file")] = None,
     model: Annotated[Name | None, Query(description="Instead of the model in the file")] = None,
 ) -> Response:
-    """Read a transcript and store what is new of it, all or nothing; the report says what was merged and skipped.
+    """Read a transcript and store what is new of it; the report says what was merged and skipped.
+
+    A file that holds anything which cannot be stored stores nothing. It is stored in batches: where the service breaks
+    down meanwhile (503), or the caller hangs up, import the file again and the rest is added. Turns that the user went
+    back behind since an earlier import leave the live view and stay in the full one.
 
     With `Accept: application/x-ndjson` the answer is a stream of `{"progress": {done_bytes, total_bytes}}` lines that
     ends with an `{"imported": …}` or `{"problem": …}` line. The body may be packed with `Content-Encoding: gzip`.
@@ -52,7 +56,7 @@ async def import_transcript(
 
 
 async def _lines(request: Request, held: Services, file: BinaryIO, wanted: Import) -> AsyncIterator[bytes]:
-    """Progress lines, then the outcome. A caller that hangs up ends the import; nothing is stored then."""
+    """Progress lines, then the outcome. A caller that hangs up ends the import; the next one goes on."""
     loop, ticker = asyncio.get_running_loop(), _Ticker()
 
     def on_progress(done_bytes: int, total_bytes: int) -> None:

@@ -87,6 +87,6 @@ def _bodies(kept: Sequence[Kept], fetch: Fetch, progress: Progress) -> Iterator[
         found = plain_message(data, decode_object(data) or {})
         if found is None or found.message.role != one.role:
             raise InvalidRequest("The transcript has changed while it was being imported. Import it again.")
-        progress.second(one.place)
+        progress.cut(one.place)
         yield found.named(one.uuid)
     progress.done()

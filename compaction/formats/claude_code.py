@@ -43,9 +43,17 @@ def read(file: BinaryIO, *, on_progress: OnProgress | None = None) -> Transcript
         session_id=session_id,
         named_by_file=named,
         model=next((row.model for row in reversed(stored) if row.kind == "assistant" and row.model), None),
+        left_uuids=_left(scan.rows, thread, branch),
         report=_Facts(scan, thread, branch).report(len(stored)),
         open_bodies=lambda: _bodies(file, stored, progress),
     )
+
+
+def _left(rows: Sequence[Row], thread: Thread, branch: Branch) -> tuple[str, ...]:
+    """The thread's rows that may have been stored while they were on the branch, and are no more."""
+    on_branch = {row.uuid for row in branch.rows}
+    told = (row for row in rows if row.in_conversation or row.kind in MARKERS)
+    return tuple(row.uuid for row in told if on_thread(row, thread) and row.uuid not in on_branch)
 
 
 def _session_id(scan: Scan, thread: Thread) -> tuple[bool, str]:
@@ -67,7 +75,7 @@ def _bodies(file: BinaryIO, stored: Sequence[Row], progress: Progress) -> Iterat
         raw = decode_row(readable(file.read(row.length))[0])
         if raw is None or raw.kind != row.kind:
             raise InvalidRequest("The transcript has changed while it was being imported. Import it again.")
-        progress.second(row.offset)
+        progress.cut(row.offset)
         if row.kind in MARKERS:
             boundary = row if row.kind == COMPACT else boundary
             yield boundary_body(raw, row)

@@ -46,13 +46,14 @@ class Replaced:
 
 
 _SESSION = bindparam("b_session_id", type_=BigInteger)
+_ON_BRANCH = ~messages.c.off_branch
 
 
 def _live_view(begins_with: ColumnElement[Any]) -> CompoundSelect[Any]:
     """One statement: the result of the job `begins_with` (place 0), and the rows that follow it (place 1)."""
     through = bindparam("b_through_seq", type_=BigInteger)
     older = select(func.coalesce(func.max(messages.c.seq), literal_column("0"))).where(
-        messages.c.session_id == _SESSION, messages.c.starts_live, messages.c.seq <= through
+        messages.c.session_id == _SESSION, messages.c.starts_live, _ON_BRANCH, messages.c.seq <= through
     )
     boundary = case((sessions.c.boundary_seq <= through, sessions.c.boundary_seq), else_=older.scalar_subquery())
     start = select(boundary.label("seq"), begins_with.label("job_id")).where(sessions.c.id == _SESSION).cte("start")
@@ -72,7 +73,7 @@ def _live_view(begins_with: ColumnElement[Any]) -> CompoundSelect[Any]:
     return union_all(
         select(literal_column("0").label("place"), first.c.covers_through_seq.label("seq"), first.c.body),
         select(literal_column("1"), messages.c.seq, messages.c.body).where(
-            messages.c.session_id == _SESSION, messages.c.seq >= begin, messages.c.seq <= through
+            messages.c.session_id == _SESSION, _ON_BRANCH, messages.c.seq >= begin, messages.c.seq <= through
         ),
     )
 
@@ -84,6 +85,11 @@ _EARLIER = (  # a session's jobs run one after the other, so their leases tell t
     .limit(literal_column("1"))
 )
 _LIVE = _live_view(sessions.c.live_job_id)
+_TAIL = (
+    select(messages.c.seq, messages.c.body)
+    .where(messages.c.session_id == _SESSION, _ON_BRANCH, messages.c.seq > bindparam("b_after_seq", type_=BigInteger))
+    .order_by(messages.c.seq)
+)
 _REPLACED = _live_view(_EARLIER.with_only_columns(results.c.job_id).scalar_subquery())
 
 
@@ -92,6 +98,12 @@ async def load_live(conn: AsyncConnection, session_id: int, *, through_seq: int 
     through = plain.MAX_NUMBER if through_seq is None else min(through_seq, plain.MAX_NUMBER)
     rows = await conn.execute(_LIVE, {"b_session_id": session_id, "b_through_seq": through})
     return _decoded(rows, through_seq)
+
+
+async def load_tail(conn: AsyncConnection, session_id: int, after_seq: int) -> list[StoredMessage]:
+    """What was appended after `after_seq` and belongs to the live view, oldest first."""
+    rows = await conn.execute(_TAIL, {"b_session_id": session_id, "b_after_seq": after_seq})
+    return [StoredMessage(seq, bodies.unpack(body)) for seq, body in rows]
 
 
 async def load_replaced(conn: AsyncConnection, result: ResultRow) -> Replaced:

@@ -14,8 +14,9 @@ from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
 from compaction.store import bodies, plain
 from compaction.store.appending import Appended, NewMessage
+from compaction.store.branches import follow
 from compaction.store.histories import StoredMessage, append, load_full
-from compaction.store.live_views import LiveView, load_live, load_replaced
+from compaction.store.live_views import LiveView, load_live, load_replaced, load_tail
 from compaction.store.session_rows import COLUMNS, SessionRow
 from compaction.store.tables import sessions
 
@@ -27,11 +28,13 @@ __all__ = [
     "SessionRow",
     "StoredMessage",
     "append",
+    "follow",
     "get",
     "load_full",
     "load_live",
     "load_parameters",
     "load_replaced",
+    "load_tail",
     "put",
 ]
 

@@ -122,6 +122,7 @@ messages = Table(
     Column("body_bytes", Integer, nullable=False),  # size before compression
     Column("body", LargeBinary, nullable=False),
     _at("stored_at", set_now=True),
+    Column("off_branch", Boolean, nullable=False, server_default=text("false")),  # rewound: in the full view alone
     Index("uq_messages_session_id_uuid", "session_id", "uuid", unique=True, postgresql_where=text("uuid IS NOT NULL")),
     Index("ix_messages_starts_live", "session_id", "seq", postgresql_where=text("starts_live")),
 )

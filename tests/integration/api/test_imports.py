@@ -1,15 +1,25 @@
 from __future__ import annotations
 
+import dataclasses
 import gzip
+import io
 import json
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 
+from api import imports
+from api.imports import Import
 from compaction import formats
 from compaction.cli.sample import sample_session
+from compaction.errors import Unavailable
+from compaction.store.engine import Connection, Database
+from tests.integration.api.stage import database_of
 
 pytestmark = pytest.mark.anyio
 
@@ -52,6 +62,77 @@ async def test_importing_again_adds_only_what_is_new(client: httpx2.AsyncClient)
     await client.post(IMPORT, content=log(*ROWS[:2]))
     done = (await client.post(IMPORT, content=log(*ROWS))).json()
     assert (done["head_seq"], done["appended"], done["duplicates"]) == (3, 1, 2)
+
+
+async def contents(client: httpx2.AsyncClient, session: str, view: str) -> list[str]:
+    """What the messages of a view say, blocks as their text."""
+    data = (await client.get(f"/v1/sessions/{session}/messages", params={"view": view})).json()["data"]
+    return [m["content"] if isinstance(m["content"], str) else m["content"][0]["text"] for m in data]
+
+
+async def test_after_a_rewind_the_live_view_follows_the_new_branch_and_the_full_one_keeps_both(
+    client: httpx2.AsyncClient,
+) -> None:
+    old = [*ROWS, row(4, 3, "assistant", "The wrong way")]
+    mine = {"session_id": "rewound"}
+    await client.post(IMPORT, params=mine, content=log(*old))
+    rewound = [*old, row(5, 2, "user", "Another way"), row(6, 5, "assistant", "Gladly")]
+    done = (await client.post(IMPORT, params=mine, content=log(*rewound))).json()
+    assert (done["appended"], done["duplicates"]) == (2, 2)
+    assert await contents(client, "rewound", "live") == ["Hi", "Hello", "Another way", "Gladly"]
+    assert await contents(client, "rewound", "api") == ["Hi", "Hello", "Another way", "Gladly"]
+    everything = ["Hi", "Hello", "Go on", "The wrong way", "Another way", "Gladly"]
+    assert await contents(client, "rewound", "full") == everything
+
+    back = [*rewound, row(7, 4, "user", "It was right")]
+    await client.post(IMPORT, params=mine, content=log(*back))
+    assert await contents(client, "rewound", "live") == ["Hi", "Hello", "Go on", "The wrong way", "It was right"]
+    assert await contents(client, "rewound", "full") == [*everything, "It was right"]
+
+
+@dataclasses.dataclass
+class BreakingDatabase:
+    """A database that is away from its transaction number `last` + 1 on, and sees that nobody holds a session."""
+
+    inner: Database
+    last: int
+    begun: int = 0
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[Connection]:
+        self.begun += 1
+        if self.begun > self.last:
+            raise Unavailable
+        async with self.inner.begin() as other:  # raises Unavailable where an import still holds a row
+            await other.exec_driver_sql("SELECT id FROM sessions FOR UPDATE NOWAIT")
+        async with self.inner.begin() as conn:
+            yield conn
+
+
+async def test_an_import_that_breaks_off_is_completed_by_the_next_and_holds_its_session_for_a_batch_at_most(
+    app: FastAPI, client: httpx2.AsyncClient
+) -> None:
+    many = [row(1, None, "user", "0")]
+    many += [row(n, n - 1, "assistant" if n % 2 == 0 else "user", str(n)) for n in range(2, 1_202)]
+    mine = {"session_id": "broken-off"}
+    tenant_id = await _tenant_of(app, client, mine["session_id"])
+    held = app.state.services
+    away = BreakingDatabase(database_of(app), last=3)  # the session's own, and two batches of 500
+    wanted = Import(tenant_id=tenant_id, session_id=mine["session_id"])
+    with pytest.raises(Unavailable, match="after 1000 messages"):
+        await imports.store(dataclasses.replace(held, database=away), io.BytesIO(log(*many)), wanted)
+    done = (await client.post(IMPORT, params=mine, content=log(*many))).json()
+    assert (done["duplicates"], done["appended"], done["head_seq"]) == (1_000, 201, 1_201)
+
+
+async def _tenant_of(app: FastAPI, client: httpx2.AsyncClient, session: str) -> int:
+    """The caller's tenant, told by a session made for it."""
+    assert (await client.put(f"/v1/sessions/{session}", json={"model": "m"})).status_code in {200, 201}
+    async with database_of(app).begin() as conn:
+        found = await conn.exec_driver_sql("SELECT tenant_id FROM sessions WHERE name = %s", (session,))
+        tenant_id = found.scalar_one()
+    assert isinstance(tenant_id, int)
+    return tenant_id
 
 
 async def test_the_session_id_can_be_given(client: httpx2.AsyncClient) -> None:

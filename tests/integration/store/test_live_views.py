@@ -145,3 +145,43 @@ async def test_how_far_the_producer_was_told_is_known_to_the_next_result(stage: 
         at = await results.mark_applied(conn, taken, 7)
         assert await results.mark_applied(conn, taken, 9) == at
         assert (await sessions.load_replaced(conn, later)).applied_through_seq == 9
+
+
+async def test_messages_that_were_gone_back_behind_leave_the_view_and_come_back_when_taken_up_again(
+    stage: Stage,
+) -> None:
+    session = await stage.session(messages=4)
+    async with stage.database.begin() as conn:
+        assert await sessions.follow(conn, session.id, left=["u3", "u4", "unknown"], taken=["u1"]) == 2
+        assert await sessions.follow(conn, session.id, left=["u3", "u4"], taken=["u1"]) == 0
+    assert texts((await stage.live(session)).messages) == ["m1", "m2"]
+    async with stage.database.begin() as conn:
+        assert len(await sessions.load_full(conn, session.id)) == 4
+        assert texts(await sessions.load_tail(conn, session.id, 1)) == ["m2"]
+        assert await sessions.follow(conn, session.id, left=[], taken=["u3"]) == 1
+    assert texts((await stage.live(session)).messages) == ["m1", "m2", "m3"]
+
+
+async def test_a_rewind_behind_a_boundary_begins_the_view_where_it_began_before(stage: Stage) -> None:
+    session = await stage.session(messages=2)
+    await stage.append(session, message("boundary", uuid="b", starts_live=True), message("after", uuid="a"))
+    async with stage.database.begin() as conn:
+        await sessions.follow(conn, session.id, left=["b", "a"], taken=[])
+    await stage.append(session, message("another way"))
+    assert texts((await stage.live(session)).messages) == ["m1", "m2", "another way"]
+    assert (await stage.reread(session)).boundary_seq == 0
+
+
+@pytest.mark.parametrize(("left", "stands"), [("u2", False), ("u5", True)])
+async def test_a_result_stands_unless_what_it_replaced_was_gone_back_behind(
+    stage: Stage, left: str, *, stands: bool
+) -> None:
+    session = await stage.session(messages=3)
+    claim = await stage.running(session)
+    await stage.finish(claim, success(claim, "the summary"))
+    await stage.append(session, message("m4", uuid="u4"), message("m5", uuid="u5"))
+    async with stage.database.begin() as conn:
+        assert await sessions.follow(conn, session.id, left=[left], taken=[]) == 1
+    view = await stage.live(session)
+    assert (view.result_body is not None) is stands
+    assert texts(view.messages) == (["m4"] if stands else ["m1", "m3", "m4", "m5"])

@@ -171,6 +171,7 @@ def test_a_rewound_turn_is_left_out_and_counted() -> None:
     transcript, messages = read(log)
     assert texts(messages) == ["go", "gone", "right way"]
     assert transcript.report.off_branch_rows == 2
+    assert len(transcript.left_uuids) == 2
     assert transcript.report.file_order_messages == 5
     assert transcript.report.full_history.messages == 3
 

@@ -27,7 +27,7 @@ def test_a_format_that_we_do_not_know_is_named_in_the_refusal() -> None:
     assert caught.value.fields[0][0] == "format"
 
 
-def test_progress_runs_over_both_readings_to_the_end() -> None:
+def test_progress_runs_over_all_readings_to_the_end() -> None:
     log = Log()
     for _ in range(3):
         log.user("x" * 1_000_000)
@@ -37,7 +37,9 @@ def test_progress_runs_over_both_readings_to_the_end() -> None:
     assert told
     assert all(done <= size for done, _ in told)
     assert len(list(transcript.bodies())) == 3
-    assert told[-1] == (2 * size, 2 * size)
+    assert told[-1] == (2 * size, 3 * size)
+    assert len(list(transcript.bodies())) == 3
+    assert told[-1] == (3 * size, 3 * size)
     assert sorted(told) == told
 
 

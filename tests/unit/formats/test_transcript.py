@@ -7,15 +7,19 @@ from compaction.formats.transcript import PROGRESS_STEP_BYTES, Progress, size_of
 MEGABYTE = PROGRESS_STEP_BYTES
 
 
-def test_both_readings_count_towards_one_total() -> None:
+def test_all_readings_count_towards_one_total() -> None:
     told: list[tuple[int, int]] = []
     progress = Progress(3 * MEGABYTE, lambda done, total: told.append((done, total)))
     for offset in range(0, 3 * MEGABYTE, MEGABYTE // 4):
         progress.first(offset)
-    for offset in range(0, 3 * MEGABYTE, MEGABYTE // 4):
-        progress.second(offset)
-    progress.done()
-    assert told == [(step * MEGABYTE, 6 * MEGABYTE) for step in (1, 2, 3, 4, 5, 6)]
+    for _ in ("check", "store"):
+        for offset in range(0, 3 * MEGABYTE, MEGABYTE // 4):
+            progress.cut(offset)
+        progress.done()
+    steps = [done // MEGABYTE for done, _ in told]
+    assert steps == sorted(steps)
+    assert (told[0], told[-1]) == ((MEGABYTE, 9 * MEGABYTE), (9 * MEGABYTE, 9 * MEGABYTE))
+    assert set(steps) == set(range(1, 10))
 
 
 def test_without_a_listener_nothing_happens() -> None:
