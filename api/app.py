@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from api import errors, openapi
+from api.rate_limit import RateHeaders
 from api.request_log import RequestLog
 from api.routes import (
     api_keys,
@@ -71,6 +72,7 @@ def create_app(settings: Settings, *, doorbell: Doorbell | None = None) -> FastA
         separate_input_output_schemas=False,
     )
     errors.install(app)
+    app.add_middleware(RateHeaders)
     app.add_middleware(RequestLog)
     for router in ROUTERS:
         app.include_router(router)

@@ -18,7 +18,9 @@ _bearer = HTTPBearer(auto_error=False, scheme_name="key", description="`Authoriz
 
 
 class Requires:
-    """A dependency: the caller's key is valid and has one of `scopes`. Raises Unauthorized or Forbidden.
+    """A dependency: the caller's key is valid and has one of `scopes`.
+
+    Raises Unauthorized, Forbidden, or TooManyRequests when the key asks more often than it may.
 
     With `operator` the key must also be of the tenant that runs the service: the call is about all tenants.
     """
@@ -40,6 +42,8 @@ class Requires:
         if principal is None:
             raise Unauthorized
         request.scope["state"]["key_id"] = principal.public_id
+        if held.key_limit is not None:
+            await held.key_limit.check(request.scope, principal.public_id)
         if principal.scopes.isdisjoint(self.scopes):
             needed = " or ".join(self.scopes)
             raise Forbidden(f"The key lacks the scope {needed} for this call. Ask an admin for a key that has it.")

@@ -51,7 +51,7 @@ def streams(example: str) -> Extra:
 
 
 def refuses(*statuses: int) -> dict[int | str, Extra]:
-    """The problems of a route, to merge into its `responses`; every call with a key may meet 401, 403, 422, 503."""
+    """The problems of a route, to merge into its `responses`; each call with a key may meet 401, 403, 422, 429, 503."""
     _documented[Problem.__name__] = Problem
     content = {PROBLEM_TYPE: {"schema": {"$ref": _REF.format(model=Problem.__name__)}}}
     words = {
@@ -63,12 +63,11 @@ def refuses(*statuses: int) -> dict[int | str, Extra]:
         413: "The body is too large",
         415: "Not JSON",
         422: "The request is not valid",
-        429: "Too many jobs of the tenant wait; Retry-After says when to come again",
+        429: "Too many requests of the key, or waiting jobs of the tenant; Retry-After says when to come again",
         503: "Not possible right now; Retry-After says when to come again",
     }
-    return {
-        status: {"description": words[status], "content": content} for status in sorted({401, 403, 422, 503, *statuses})
-    }
+    every = {401, 403, 422, 429, 503, *statuses}
+    return {status: {"description": words[status], "content": content} for status in sorted(every)}
 
 
 def problem_of(shape: type[Problem], description: str) -> Extra:

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from api import metrics
 from api.depths import Depths
 from api.looks import Looks
+from api.rate_limit import KeyLimit
 from api.revision import Revision, revision_of
 from compaction import telemetry
 from compaction.errors import CompactdError
@@ -102,6 +103,7 @@ class Services:
     rings: Rings
     depths: Depths
     revision: Revision
+    key_limit: KeyLimit | None = None  # None: keys may ask as often as they like
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def enqueued(self, done: Enqueued) -> None:
@@ -127,11 +129,15 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
     listener = JobListener(database)
     rings = Rings(doorbell, database)
     depths = Depths(database)
+    per_minute = settings.key_requests_per_minute
+    key_limit = None if per_minute is None else KeyLimit(per_minute, settings.redis_url)
     try:
         if settings.bootstrap_api_key:
             await _bootstrap(database, settings.bootstrap_api_key, settings.key_pepper)
-        yield Services(settings, database, listener, Looks(database), rings, depths, revision_of(database))
+        yield Services(settings, database, listener, Looks(database), rings, depths, revision_of(database), key_limit)
     finally:
+        if key_limit is not None:
+            await key_limit.aclose()
         await rings.close()
         await depths.close()
         await listener.close()

@@ -54,6 +54,8 @@ class Settings(BaseModel):
     max_wait_seconds: float = Field(60.0, alias="COMPACTD_MAX_WAIT_SECONDS", ge=0, le=600)  # below proxies' idle limits
     database_pool: int = Field(10, alias="COMPACTD_DATABASE_POOL", ge=1, le=200)  # facts/queue.md §4
 
+    key_requests_per_minute: int | None = Field(None, alias="COMPACTD_KEY_REQUESTS_PER_MINUTE", ge=1)  # None: no limit
+
     worker_concurrency: int = Field(300, alias="COMPACTD_WORKER_CONCURRENCY", ge=1, le=2_000)  # DESIGN §8
     drain_seconds: float = Field(120.0, alias="COMPACTD_DRAIN_SECONDS", ge=0)  # facts/queue.md §3.5
     lease_seconds: float = Field(60.0, alias="COMPACTD_LEASE_SECONDS", ge=1)  # facts/queue.md §3.1
