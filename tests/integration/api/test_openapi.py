@@ -12,7 +12,7 @@ from api.schemas.sessions import Session
 
 pytestmark = pytest.mark.anyio
 
-OPEN = {"/healthz", "/readyz", "/metrics"}
+OPEN = {"/healthz", "/readyz", "/metrics"}  # no key is asked for
 
 
 @pytest.fixture
