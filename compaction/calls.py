@@ -53,6 +53,7 @@ class CallPlan:
     estimated_tokens: int  # of the part
     window_tokens: int
     max_output_tokens: int
+    refused_ratio: float | None = None  # real tokens per estimated one, from the refusal of the producer's own call
     prior_summary: str | None = None
     instructions: str | None = None
     fallback_model: str | None = None
@@ -126,13 +127,16 @@ async def _counted(plan: CallPlan, now: Course, history: History, summarizer: Su
     """The course with the provider's own count of the request, when our estimate doubts that it fits.
 
     The count is a look-up that saves calls. A provider that refuses it as too long has answered the question; other
-    trouble with it leaves the question to the call itself.
+    trouble with it leaves the question to the refusal that the producer met, if it told of one, else to the call itself.
     """
     room = _room(plan, now)
-    if plan.estimated_tokens + room.fixed_tokens <= COUNT_FROM * (room.fits_tokens or 0):
+    if (plan.estimated_tokens + room.fixed_tokens) * (plan.refused_ratio or 1) <= COUNT_FROM * (room.fits_tokens or 0):
         return now
     fresh = replace(now, kind="fresh")
-    asking = summarizer.count_tokens(_request(plan, fresh, _cut(plan, fresh, await history.load())))
+    part = _cut(plan, fresh, await history.load())
+    proven = None if plan.refused_ratio is None else round(plan.refused_ratio * _size(part, room))
+    asking = summarizer.count_tokens(_request(plan, fresh, part))
+    del part
     history.release()
     try:
         counted = await asking
@@ -142,6 +146,7 @@ async def _counted(plan: CallPlan, now: Course, history: History, summarizer: Su
         if error.pauses_provider:
             raise
         counted = None
+    counted = proven if counted is None else counted
     if counted is None or counted <= (room.fits_tokens or 0):
         return now
     return replace(fresh, counted_tokens=counted)
@@ -214,13 +219,18 @@ def _cut(plan: CallPlan, now: Course, messages: Sequence[Message]) -> _CutPart:
 def _fitted(plan: CallPlan, part: _CutPart, counted: int, room: Room) -> _CutPart:
     """The part of a request that the provider counted and found too long: old results go first, then oldest rounds."""
     fits = room.fits_tokens or 0
-    own = room.fixed_tokens + sum(map(room.measure, part.messages))
+    own = _size(part, room)
     micro = microcompact.prepare(part.messages, table=plan.table, excess_tokens=own - own * fits // counted)
     if micro is not None:
         counted -= micro.saved_tokens * counted // own
         part = _CutPart(micro.messages, part.dropped.plus(Dropped(tokens=micro.saved_tokens)))
     planned = truncation.plan_cut(part.messages, fits, counted=counted, room=room)
     return part if planned is None else part.after(planned)
+
+
+def _size(part: _CutPart, room: Room) -> int:
+    """The tokens of a request that sends the part, by our own measure."""
+    return room.fixed_tokens + sum(map(room.measure, part.messages))
 
 
 def _room(plan: CallPlan, now: Course) -> Room:

@@ -118,6 +118,8 @@ async def _summary(task: Task, ports: Ports, view: Survey, instructions: tuple[s
     ports.recorder.step("preparing", 10)
     summarizer = ports.extractive if task.order.strategy == "extractive" else ports.summarizer
     plan = _plan(task, view, instructions, _kind(task, ports, view, await ports.history.load()))
+    if summarizer.name == ports.extractive.name:
+        plan = replace(plan, refused_ratio=None)  # it has no window that a refusal could tell about
     try:
         return await calls.paid_summary(plan, ports.history, summarizer, ports.recorder, ports.price)
     except (ProviderError, NoSummary, SummaryTruncated, Refusal) as error:
@@ -125,7 +127,7 @@ async def _summary(task: Task, ports: Ports, view: Survey, instructions: tuple[s
         if not ports.last_resort or comes_again:
             raise
         ports.recorder.event("last_resort", {"code": error.code, "summarizer": ports.extractive.name})
-        fresh = replace(plan, kind="fresh")
+        fresh = replace(plan, kind="fresh", refused_ratio=None)
         return await calls.paid_summary(fresh, ports.history, ports.extractive, ports.recorder, ports.price)
 
 
@@ -137,7 +139,7 @@ def _kind(task: Task, ports: Ports, view: Survey, messages: Sequence[Message]) -
         return "fresh"
     wish = sharing.Sharing(
         now=task.now,
-        tokens=view.pre_tokens,
+        tokens=max(view.pre_tokens, task.refused_tokens or 0),
         room_tokens=task.room_tokens,
         min_cacheable_tokens=task.min_cacheable_tokens,
         max_output_tokens=output_tokens(task),
@@ -168,6 +170,7 @@ def _plan(task: Task, view: Survey, instructions: tuple[str, ...], kind: Request
         ask=ask,
         table=task.table,
         estimated_tokens=view.replaced_tokens,
+        refused_ratio=view.refused_ratio,
         window_tokens=task.window_tokens,
         max_output_tokens=output_tokens(task),
         prior_summary=view.prior_summary,

@@ -23,8 +23,9 @@ from compaction.ports import History, Hooks, PaidSummary, Price, Recorder, Summa
 class Task:
     """What was asked, of which snapshot, under which limits, and what an earlier attempt paid for.
 
-    `window_tokens` and `max_output_tokens` are those of the model that writes the summary; `room_tokens` is what the
-    session's own model takes beside a summary. `now` is the database's clock when the attempt began.
+    `window_tokens` and `max_output_tokens` are those of the model that writes the summary; `session_window_tokens` is the
+    window of the session's own model, `room_tokens` what it takes beside a summary. `now` is the database's clock when
+    the attempt began.
     """
 
     facts: SessionFacts
@@ -35,6 +36,7 @@ class Task:
     model: str  # who writes a fresh summary
     window_tokens: int
     max_output_tokens: int
+    session_window_tokens: int
     room_tokens: int
     min_cacheable_tokens: int
     limit_bytes: int  # of one request to the provider
@@ -52,6 +54,12 @@ class Task:
     def table(self) -> ToolTable:
         """Which tools' results may be cleared in this session."""
         return tool_table.tool_table(self.facts.settings)
+
+    @property
+    def refused_tokens(self) -> int | None:
+        """What the provider counted when it refused the producer's own call by `token_gap`; None when nobody says."""
+        gap = self.order.token_gap
+        return self.session_window_tokens + gap if gap else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +88,7 @@ class Survey:
     pinned_before: tuple[str, ...]  # standing constraints that the last compaction carried on
     pinned: tuple[str, ...]  # and those that the replaced messages add
     prefix_hash: str
+    refused_ratio: float | None  # the same, from the refusal that the producer met; None when it did not say
     chain: int  # how many compactions there were before
     turns: int  # answers of the model since the last one
 
@@ -95,6 +104,7 @@ def survey(task: Task, messages: Sequence[Message]) -> Survey:
         replaced_tokens=tokens.estimate_messages(parts.replaced),
         overhead_tokens=tokens.estimate_overhead(facts.system, facts.tools),
         ratio=counted.ratio,
+        refused_ratio=_refused_ratio(task, messages),
         kept=partial.carried(parts),
         prior_summary=prior_summary(parts.replaced),
         pinned_before=before,
@@ -129,6 +139,15 @@ def prior_summary(messages: Sequence[Message]) -> str | None:
 def answer_of(message: Message) -> str | int:
     """What tells one answer of the model from another: the API's id, else the message itself."""
     return message.api_message_id or id(message)
+
+
+def _refused_ratio(task: Task, messages: Sequence[Message]) -> float | None:
+    """Real tokens per estimated one of the whole session, as the refusal of the producer's own call proves them."""
+    if task.refused_tokens is None:
+        return None
+    facts = task.facts
+    whole = tokens.estimate_overhead(facts.system, facts.tools) + tokens.estimate_messages(conversation(messages))
+    return task.refused_tokens / max(1, whole)
 
 
 def _chain(messages: Sequence[Message]) -> int:

@@ -107,6 +107,7 @@ class Assignments:
             model=other or facts.model,
             window_tokens=writer.context_window_tokens,
             max_output_tokens=writer.max_output_tokens,
+            session_window_tokens=limits.context_window_tokens,
             room_tokens=limits.context_window_tokens - min(limits.max_output_tokens, SUMMARY_TOKENS),
             min_cacheable_tokens=limits.min_cacheable_tokens,
             limit_bytes=models.platform_facts("anthropic").max_body_bytes,

@@ -179,6 +179,7 @@ def a_task(messages: Sequence[Message], order: Order, facts: SessionFacts, **cha
         "model": facts.model,
         "window_tokens": 200_000,
         "max_output_tokens": 64_000,
+        "session_window_tokens": 200_000,
         "room_tokens": 180_000,
         "min_cacheable_tokens": 4_096,
         "limit_bytes": 32 * 2**20,

@@ -11,6 +11,7 @@ from compaction.core.messages import Message
 from compaction.core.prompts import Prompts
 from compaction.core.results import SessionFacts
 from compaction.core.shared_prefix import PrefixNotShareable
+from compaction.core.tokens import estimate_messages
 from compaction.core.tool_table import tool_table
 from compaction.errors import ApiError, AuthError, NoSummary, Overloaded, PromptTooLong, SummaryTruncated
 from compaction.ports import PaidSummary, Progress, RequestKind, SummaryReply, SummaryRequest
@@ -149,6 +150,30 @@ async def test_a_count_that_fits_changes_nothing() -> None:
 async def test_a_provider_that_does_not_count_is_simply_asked() -> None:
     run = Run()
     assert (await run(plan(estimated_tokens=14_000, window_tokens=30_000))).dropped_rounds == 0
+
+
+async def test_a_refusal_that_the_producer_met_cuts_the_first_request_where_nobody_counts() -> None:
+    """Each estimated token is really three and 10,000 fit: a third of that by our estimate may stay, three rounds."""
+    run = Run()
+    paid = await run(plan(estimated_tokens=10_800, window_tokens=30_000, refused_ratio=3.0))
+    assert (len(run.summarizer.requests), paid.ptl_attempts) == (1, 0)
+    sent = run.summarizer.requests[0].messages
+    assert 10_000 / 3 - 1_100 <= estimate_messages(sent) <= 10_000 / 3
+    assert (sent[-1].seq, paid.dropped_messages) == (24, 25 - len(sent))  # the marker is one of those that were sent
+
+
+async def test_the_providers_own_count_wins_over_the_refusal_that_the_producer_met() -> None:
+    run = Run()
+    run.summarizer.counted_tokens = 9_000
+    assert (await run(plan(estimated_tokens=10_800, window_tokens=30_000, refused_ratio=3.0))).dropped_rounds == 0
+
+
+async def test_a_refusal_makes_us_ask_for_a_count_that_our_estimate_would_not_ask_for() -> None:
+    """5,000 estimated tokens are half of the room; the session was really four times what we estimate."""
+    run = Run()
+    run.summarizer.counted_tokens = 20_000
+    assert (await run(plan(estimated_tokens=5_000, window_tokens=30_000, refused_ratio=4.0))).dropped_rounds > 0
+    assert (await run(plan(estimated_tokens=5_000, window_tokens=30_000))).dropped_rounds == 0
 
 
 async def test_a_filled_window_is_a_prompt_that_was_too_long() -> None:

@@ -239,6 +239,37 @@ async def test_a_reactive_job_is_a_full_compaction_at_once() -> None:
     assert (await world.result(state=SessionState(memory=(MEMORY,)))).strategy == "fresh"
 
 
+async def test_the_gap_that_the_producer_learned_cuts_the_first_request() -> None:
+    """The session took 200,000 + 100,000 tokens by the provider's count; 180,000 fit, so two fifths go at once."""
+    world = World(talk(100), "reactive", token_gap=100_000)
+    result = await world.result()
+    (request,) = world.summarizer.requests
+    assert 35 <= result.dropped.rounds <= 45
+    assert (request.kind, result.ptl_attempts) == ("fresh", 0)
+    assert request.messages[-1] is world.history.messages[-1]
+
+
+async def test_without_a_gap_or_with_one_of_nothing_the_same_session_is_sent_whole() -> None:
+    for gap in (None, 0):
+        world = World(talk(100), "reactive", token_gap=gap)
+        assert (await world.result()).dropped.rounds == 0
+
+
+async def test_a_gap_says_that_a_warm_cache_cannot_be_shared() -> None:
+    messages = talk(100)
+    last = replace(messages[-1], created_at=NOW.isoformat())
+    for gap, reason in ((None, "shared"), (1, "no_room")):
+        world = World((*messages[:-1], last), "reactive", token_gap=gap)
+        await world.run()
+        assert ("request_kind", {"reason": reason}) in world.recorder.events
+
+
+async def test_the_summarizer_without_a_model_reads_everything_whatever_the_gap() -> None:
+    world = World(talk(100), "reactive", token_gap=100_000, strategy="extractive")
+    assert (await world.result()).dropped.rounds == 0
+    assert len(world.extractive.requests[0].messages) == 200
+
+
 async def test_memory_by_name_without_a_memory_is_nothing_to_do() -> None:
     assert await World(talk(60), "manual", strategy="session_memory").run() == Skipped("nothing_to_compact")
 
