@@ -19,6 +19,7 @@
     │   ├── NotEffective              not_effective
     │   ├── InvalidSession            invalid_session
     │   ├── HookRejected              hook_rejected
+    │   ├── AttemptTimeout            timeout            retryable
     │   ├── WorkerLost                worker_lost
     │   ├── Cancelled                 cancelled
     │   └── Internal                  internal
@@ -63,7 +64,7 @@ class JobError(CompactdError):
 
     retryable: bool = False
     retry_after_seconds: float | None = None
-    counts_for_breaker: ClassVar[bool] = True
+    counts_for_breaker: bool = True  # whether it may say something about the session
     pauses_provider: ClassVar[bool] = False
     snoozes: ClassVar[bool] = False  # the job only waits: neither an attempt nor a model call is used up
 
@@ -126,13 +127,13 @@ class RateLimited(ProviderError):
     code = "rate_limited"
     retryable = True
     snoozes = True
+    counts_for_breaker = False
 
 
 class Throttled(RateLimited):
     """The limits set for the model's API are used up for now. The job goes on by itself when there is room."""
 
     code = "rate_limited"
-    counts_for_breaker = False  # it says nothing about the session
 
 
 class Overloaded(ProviderError):
@@ -148,6 +149,7 @@ class ProviderTimeout(ProviderError):
 
     code = "timeout"
     retryable = True
+    counts_for_breaker = False
 
 
 class ApiError(ProviderError):
@@ -167,6 +169,7 @@ class ApiError(ProviderError):
     ) -> None:
         super().__init__(message, status=status, request_id=request_id, retry_after_seconds=retry_after_seconds)
         self.retryable = retryable
+        self.counts_for_breaker = not retryable  # a fault of the provider's is none of the session's
         self.output_limit_tokens = output_limit_tokens  # the most output the model takes, when we asked for more
 
 
@@ -226,6 +229,13 @@ class HookRejected(JobError):
     """A PreCompact hook vetoed this compaction."""
 
     code = "hook_rejected"
+
+
+class AttemptTimeout(JobError):
+    """The attempt took longer than an attempt may. The job is tried again by itself."""
+
+    code = "timeout"
+    retryable = True
 
 
 class WorkerLost(JobError):

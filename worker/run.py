@@ -12,7 +12,7 @@ import time
 
 from compaction import auto, telemetry
 from compaction.core import jobs
-from compaction.errors import CompactdError, Internal, JobError, LeaseLost, ProviderError, ProviderTimeout, Unavailable
+from compaction.errors import AttemptTimeout, CompactdError, Internal, JobError, LeaseLost, ProviderError, Unavailable
 from compaction.store import jobs as job_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, Finish
@@ -145,7 +145,7 @@ class Runner:
         job, events = claim.job, recorder.events
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
         if isinstance(error, TimeoutError):  # of this attempt: the provider's own come as ProviderTimeout
-            error = ProviderTimeout()
+            error = AttemptTimeout()
         if isinstance(error, Unavailable | OSError):  # Postgres is away, say: no fault of the job's, and it will pass
             _log.warning("job.disturbed", job_id=job.id, problem=type(error).__name__)
             return verdict.released(events, jobs.backoff_seconds(1, jitter, base_seconds=self._backoff_seconds))

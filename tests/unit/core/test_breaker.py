@@ -78,8 +78,7 @@ def test_a_closed_one_is_closed_whatever_the_cooldown() -> None:
         errors.NotEffective(),
         errors.PromptTooLong(),
         errors.ApiError(),
-        errors.ProviderTimeout(),
-        errors.RateLimited(),
+        errors.AttemptTimeout(),
         errors.Internal(),
     ],
     ids=lambda error: error.code,
@@ -95,7 +94,16 @@ def test_failures_of_other_triggers_never_count(trigger: Trigger) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [errors.Cancelled(), errors.WorkerLost(), errors.AuthError(), errors.BillingError(), errors.Overloaded()],
+    [
+        errors.Cancelled(),
+        errors.WorkerLost(),
+        errors.AuthError(),
+        errors.BillingError(),
+        errors.Overloaded(),
+        errors.ApiError(retryable=True),  # 5xx, or no connection
+        errors.ProviderTimeout(),
+        errors.RateLimited(),
+    ],
     ids=lambda error: error.code,
 )
 def test_failures_that_say_nothing_about_the_session_never_count(error: errors.JobError) -> None:
