@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, TextIO
 
 import structlog
 
+from compaction.core import traces
 from compaction.errors import CompactdError
 
 Level = Literal["debug", "info", "warning", "error"]
@@ -50,6 +52,14 @@ def logger(name: str) -> structlog.stdlib.BoundLogger:
     """The logger for one part of the product; `name` stands on each line as `part`."""
     bound: structlog.stdlib.BoundLogger = structlog.get_logger(part=name)
     return bound
+
+
+@contextmanager
+def traced(traceparent: str | None) -> Iterator[None]:
+    """Within it each log line names the trace that the caller of this work sent; nothing changes without one."""
+    trace_id = traces.trace_id(traceparent)
+    with structlog.contextvars.bound_contextvars(**({} if trace_id is None else {"trace_id": trace_id})):
+        yield
 
 
 def failure(error: BaseException) -> dict[str, Any]:

@@ -69,8 +69,13 @@ class Runner:
             _log.debug("job.not_claimed", job_id=job_id)  # a late or doubled ring: normal
             return
         metrics.claimed(claim)
+        with telemetry.traced(claim.job.traceparent):
+            await self._carry(claim, seat)
+
+    async def _carry(self, claim: Claim, seat: Seat) -> None:
+        """One attempt of a claimed job, to its commit."""
         began = time.monotonic()
-        recorder = AttemptRecorder(self._database, job_id, claim.token)
+        recorder = AttemptRecorder(self._database, claim.job.id, claim.token)
         held = self._hold(claim, recorder)
         try:
             finish = await self._attempt(claim, recorder, held, seat)

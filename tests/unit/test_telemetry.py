@@ -95,3 +95,15 @@ def test_the_folders_of_the_machine_stay_out_of_places() -> None:
     with pytest.raises(ValueError, match="SECRET") as caught:
         fail()
     assert all(place.count("/") <= 2 for place in telemetry.failure(caught.value)["at"])
+
+
+def test_within_a_traced_piece_of_work_each_line_names_the_trace(stream: io.StringIO) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    with telemetry.traced(f"00-{trace}-00f067aa0ba902b7-01"):
+        telemetry.logger("worker").info("job.finished")
+    for given in (None, "broken"):
+        with telemetry.traced(given):
+            telemetry.logger("worker").info("job.finished")
+    traced, *others = lines(stream)
+    assert traced["trace_id"] == trace
+    assert not [line for line in others if "trace_id" in line]

@@ -35,7 +35,7 @@ class Exchange:
     """A request and what the page says of its answer."""
 
     def __init__(self, block: str) -> None:
-        asked, told = re.split(r"^HTTP/1\.1 ", block, flags=re.MULTILINE)
+        asked, told = block.split("\nHTTP/1.1 ", 1)
         head, _, self.body = asked.strip().partition("\n\n")
         line, *headers = head.split("\n")
         self.method, self.address = line.split(" ", 1)
