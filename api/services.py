@@ -18,7 +18,7 @@ from api.revision import Revision, revision_of
 from compaction import telemetry
 from compaction.errors import CompactdError
 from compaction.settings import Settings
-from compaction.store import jobs, tenants
+from compaction.store import bodies, jobs, tenants
 from compaction.store.engine import Database
 from compaction.store.jobs import Enqueued
 from compaction.store.notify import JobListener
@@ -125,6 +125,7 @@ class Services:
 @asynccontextmanager
 async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Services]:
     """The services, with the bootstrap key made valid; everything is closed afterwards."""
+    bodies.use_keys(settings.body_keys)
     database = Database(settings.database_url, pool_size=settings.database_pool)
     listener = JobListener(database)
     rings = Rings(doorbell, database)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from compaction.core import addresses, hooks, jobs, rate_window, webhooks
 from compaction.core.addresses import AddressRules, Allowance
 from compaction.core.backpressure import Caps
+from compaction.core.body_keys import BodyKey, parse_body_keys
 from compaction.core.rate_window import Limits, Rates
 from compaction.errors import CompactdError
 
@@ -20,6 +21,7 @@ BEATS_PER_LEASE = 3  # two beats may be lost before a living worker loses its jo
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
 Allowed = Annotated[Allowance, BeforeValidator(addresses.parse_allowance)]
+BodyKeys = Annotated[tuple[BodyKey, ...], BeforeValidator(parse_body_keys)]
 Ports = Annotated[frozenset[int] | None, BeforeValidator(addresses.parse_ports)]
 
 
@@ -48,6 +50,7 @@ class Settings(BaseModel):
     key_pepper: str = Field(
         "", alias="COMPACTD_KEY_PEPPER", repr=False
     )  # mixed into key hashes; changing it voids all keys
+    body_keys: BodyKeys = Field((), alias="COMPACTD_BODY_KEYS", repr=False)  # id:base64,…; the first one writes
 
     max_body_bytes: int = Field(64 * 2**20, alias="COMPACTD_MAX_BODY_BYTES", ge=1024)  # DESIGN §8
     max_import_bytes: int = Field(512 * 2**20, alias="COMPACTD_MAX_IMPORT_BYTES", ge=1024)  # 5 × the largest real log

@@ -17,6 +17,7 @@ from compaction.hooks.guarded import GuardedCaller
 from compaction.hooks.plugins import load_plugins
 from compaction.ports import Summarizer
 from compaction.settings import Settings
+from compaction.store import bodies
 from compaction.store.engine import Database
 from compaction.summarizers.claude import ClaudeSummarizer
 from compaction.summarizers.extractive import ExtractiveSummarizer
@@ -88,6 +89,7 @@ class Process:
 
 def start_process(settings: Settings) -> Process:
     """A started worker process. Raises SettingsError when a summarizer cannot be built."""
+    bodies.use_keys(settings.body_keys)
     bridge = Bridge()
     database = Database(settings.database_url, pool_size=settings.database_pool)
     doorbell = Doorbell(settings.redis_url)

@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction import errors
+from compaction.store import bodies
 from compaction.store.tables import idempotency_keys
 
 _BY_KEY = (
@@ -45,10 +46,11 @@ async def recall(conn: AsyncConnection, tenant_id: int, key: str, request_hash: 
         return None
     if row.request_hash != request_hash:
         raise errors.IdempotencyMismatch
-    return Kept(row.status, row.response)
+    return Kept(row.status, bodies.unpack_object(row.response))
 
 
 async def keep(conn: AsyncConnection, tenant_id: int, key: str, request_hash: bytes, kept: Kept) -> None:
     """Stores the first request's answer; call it in the transaction that does the work."""
     values = {"tenant_id": tenant_id, "key": key, "request_hash": request_hash}
-    await conn.execute(insert(idempotency_keys).values(**values, status=kept.status, response=kept.response))
+    response = bodies.pack(kept.response)  # it quotes the request: a job tells its instructions
+    await conn.execute(insert(idempotency_keys).values(**values, status=kept.status, response=response))

@@ -29,7 +29,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from compaction.core.breaker import BreakerState
 from compaction.core.jobs import MAX_JOB_AGE_SECONDS
 from compaction.core.pausing import Phase
-from compaction.store import plain, session_rows, turns
+from compaction.store import bodies, plain, session_rows, turns
 from compaction.store.job_rows import READY, WAITING, JobRow, columns
 from compaction.store.session_rows import SessionRow
 from compaction.store.tables import attempts, breakers, jobs, lease_tokens, provider_pauses, sessions, tenants
@@ -167,7 +167,7 @@ async def claim(
         job=job,
         token=token,
         covers_through_seq=job.covers_through_seq or 0,
-        paid_summary=paid_summary,
+        paid_summary=None if paid_summary is None else bodies.unpack_object(paid_summary),
         session=session,
         tenant=tenant,
         breaker=BreakerState(failures or 0, opened_at, code),

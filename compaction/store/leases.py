@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction import errors
 from compaction.core.jsonbytes import Json
-from compaction.store import plain
+from compaction.store import bodies, plain
 from compaction.store.job_rows import RUNNING
 from compaction.store.tables import jobs
 
@@ -119,5 +119,5 @@ async def save_paid_summary(conn: AsyncConnection, job_id: str, token: int, body
     known = plain.job_id(job_id)
     if known is None:
         return False
-    saved = await conn.execute(_SAVE, {"b_job_id": known, "b_token": token, "b_body": body})
+    saved = await conn.execute(_SAVE, {"b_job_id": known, "b_token": token, "b_body": bodies.pack(body)})
     return saved.first() is not None

@@ -30,6 +30,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
+from compaction.store.sealed_text import SealedText
+
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -142,7 +144,7 @@ jobs = Table(
     Column("trigger", Text, nullable=False),
     Column("scope_kind", Text, nullable=False, server_default=text("'full'")),
     Column("scope_uuid", Text),
-    Column("instructions", Text),
+    Column("instructions", SealedText),
     Column("strategy", Text),
     Column("fallback", Text),
     Column("force", Boolean, nullable=False, server_default=text("false")),
