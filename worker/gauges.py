@@ -17,6 +17,16 @@ from worker.metrics import REGISTRY
 LOOK_SECONDS = 10.0  # under a usual scrape interval of 15 s; a look costs the database 10 ms at 50,000 waiting jobs
 STATUSES = ("queued", "running", "retrying")
 PHASES = ("open", "paused", "trial")
+NAMES = (  # what a leader tells; the first one everybody does
+    "compaction_reconciler_leader",
+    "compaction_reconciler_last_success_timestamp_seconds",
+    "compaction_jobs",
+    "compaction_oldest_queued_age_seconds",
+    "compaction_broker_queue_length",
+    "compaction_provider_phase",
+    "compaction_breaker_open",
+    "compaction_webhook_delivery_pending",
+)
 
 
 class QueueGauges(Collector):

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ops.embedded import Valkey
+from ops.metric_names import served
 from tests.integration.service import Service, history
 
 BROKEN = {"status": 400, "body": {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}}
@@ -34,11 +35,15 @@ def samples(text: str) -> Samples:
     }
 
 
+def worker_urls(service: Service) -> list[str]:
+    """Where the workers serve their metrics, the newest one last."""
+    ready = sorted(service.folder.glob("worker-*.ready"), key=lambda path: path.stat().st_mtime_ns)
+    return [f"http://127.0.0.1:{json.loads(path.read_text())['metrics_port']}/metrics" for path in ready]
+
+
 def worker_samples(service: Service) -> Samples:
     """What the newest worker tells."""
-    ready = max(service.folder.glob("worker-*.ready"), key=lambda path: path.stat().st_mtime_ns)
-    port = json.loads(ready.read_text())["metrics_port"]
-    return samples(httpx2.get(f"http://127.0.0.1:{port}/metrics").text)
+    return samples(httpx2.get(worker_urls(service)[-1]).text)
 
 
 def value(found: Samples, name: str, **labels: str) -> float:
@@ -100,6 +105,18 @@ def test_only_the_leader_tells_the_state_of_the_queue(scraped: Service) -> None:
     follower = worker_samples(scraped)
     assert value(follower, "reconciler_leader") == 0
     assert not any(name == "compaction_jobs" for name, _ in follower)
+
+
+def test_what_is_documented_is_what_is_served(scraped: Service) -> None:
+    """Every name that the registries and the leader's list promise stands in a scrape of the running processes."""
+    texts = [httpx2.get(f"{scraped.http.base_url}/metrics").text]
+    texts += [httpx2.get(url).text for url in worker_urls(scraped)]
+    families = {
+        family.name + ("_total" if family.type == "counter" else "")
+        for text in texts
+        for family in text_string_to_metric_families(text)
+    }
+    assert families >= served()
 
 
 def test_a_dead_worker_shows_as_an_expired_lease(scraped: Service) -> None:
