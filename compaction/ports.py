@@ -181,17 +181,3 @@ class Hooks(Protocol):
     async def session_start(self, context: HookContext) -> SessionStartAnswer:
         """Asked after the summary was validated."""
         ...
-
-
-class NoHooks:
-    """No hooks are set up."""
-
-    async def pre_compact(self, context: HookContext) -> PreCompactAnswer:
-        """Nothing to add."""
-        del context
-        return PreCompactAnswer()
-
-    async def session_start(self, context: HookContext) -> SessionStartAnswer:
-        """No messages."""
-        del context
-        return SessionStartAnswer()

@@ -11,7 +11,6 @@ trial, one job at a time does. An operator may end both at once.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Literal
 
 from compaction.core.jobs import BACKOFF_BASE_SECONDS
@@ -25,15 +24,6 @@ MAX_PROBE_SECONDS = 300.0  # a person has to look: five minutes more do not matt
 FAILED_TRIALS = 3  # so many jobs at most an outage may end; later ones go back to the queue and stay whole
 
 Phase = Literal["open", "paused", "trial"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """What is stored of a provider's state: its phase, why it is paused, and how often in a row that happened."""
-
-    phase: Phase
-    reason: str | None
-    trips: int
 
 
 def is_outage(error: JobError) -> bool:

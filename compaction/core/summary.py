@@ -25,7 +25,6 @@ MAX_FILLER_CHARS = 200  # a longer text is no placeholder
 MAX_CALL_CHARS = 1_000_000  # JSON longer than this is not looked at; no tool call is
 
 HEADING = "Summary of the earlier conversation:"  # `extract_summary_text` finds the summary behind it; never reword it
-_TRANSCRIPT = "Exact wording, code and output that the summary leaves out can be looked up in the full transcript:"
 _PINNED = "Standing constraints of the user, word for word:"
 
 _TAG = re.compile(r"<[ \t]{0,3}(?P<end>/?)[ \t]{0,3}(?P<name>analysis|summary)[ \t]{0,3}>", re.IGNORECASE)
@@ -72,25 +71,22 @@ def validate(reply: SummaryReply) -> Summary:
     return Summary(text, tagged is not None, tuple(found))
 
 
-def compact_text(  # noqa: PLR0913 - what may stand around a summary
+def compact_text(
     summary: str,
     *,
     kept_tail: bool = False,
     kept_earlier: bool = False,
     auto: bool = False,
-    transcript: str | None = None,
     pinned: tuple[str, ...] = (),
 ) -> str:
     """The text of the user message that stands for the summarised part.
 
     `kept_tail`: recent messages follow word for word. `kept_earlier`: older ones do, because of the one order that a
     result has (scope `from`). `auto`: nobody is waiting with a new request, the agent goes on
-    by itself. `transcript` says where the full conversation can be read. `pinned` are standing constraints to be
+    by itself. `pinned` are standing constraints to be
     stated again. A summary that was wrapped like this before is unwrapped first.
     """
     parts = [TEXTS["continuation"]]
-    if transcript:
-        parts.append(f"{_TRANSCRIPT} {transcript}")
     if pinned:
         parts.append("\n".join((_PINNED, *(f"- {text}" for text in pinned))))
     parts += [HEADING, _unwrapped(summary)]

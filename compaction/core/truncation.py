@@ -56,11 +56,6 @@ class Cut:
     remaining: int = 0
 
     @property
-    def in_place(self) -> bool:
-        """Whether texts were cut inside messages that stay."""
-        return self.shortened_messages > 0
-
-    @property
     def dropped(self) -> Dropped:
         """The three numbers of the result."""
         return Dropped(self.dropped_rounds, self.dropped_messages, self.dropped_tokens)

@@ -13,8 +13,6 @@ from compaction.core.breaker import MAX_FAILURES, BreakerState
 from compaction.store import cursors
 from compaction.store.tables import breakers, sessions
 
-BreakerRow = BreakerState  # what is stored is what the core thinks in
-
 
 @dataclass(frozen=True, slots=True)
 class OpenBreaker:

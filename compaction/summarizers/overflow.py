@@ -51,11 +51,6 @@ class Overflow:
     actual: int | None = None
     limit: int | None = None
 
-    @property
-    def is_overflow(self) -> bool:
-        """Whether too many tokens are the cause. Bytes and media are not."""
-        return self.category == "tokens"
-
 
 def classify(status: int | None, body: Json | str | bytes | None, text: str | None = None) -> Overflow:
     """The verdict on an HTTP status (None without one), a body (decoded, text or bytes) and an exception's text."""

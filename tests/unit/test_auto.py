@@ -9,9 +9,8 @@ from compaction.core.messages import Message
 from compaction.core.results import CompactionResult, Order, Outcome, SessionFacts, Skipped
 from compaction.core.thresholds import thresholds
 from compaction.errors import ApiError
-from compaction.ports import NoHooks
 from compaction.task import Ports
-from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedSummarizer, a_task, flat_price, talk
+from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedHooks, ScriptedSummarizer, a_task, flat_price, talk
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +48,7 @@ class World:
             summarizer=self.summarizer,
             extractive=self.summarizer,
             recorder=self.recorder,
-            hooks=NoHooks(),
+            hooks=ScriptedHooks(),
             price=flat_price,
         )
         return await run(task, Switches(**switches), ports)

@@ -27,27 +27,23 @@ BODY = nine(s1="Port the parser.")
 @pytest.mark.parametrize("kept_tail", [False, True])
 @pytest.mark.parametrize("kept_earlier", [False, True])
 @pytest.mark.parametrize("auto", [False, True])
-@pytest.mark.parametrize("transcript", [None, "https://compactd.example/v1/sessions/s1/messages?view=full"])
 @pytest.mark.parametrize("pinned", [(), ("Never touch the public API.", "Use tabs.")])
 def test_the_summary_comes_back_out_of_its_message(
-    kept_tail: bool, kept_earlier: bool, auto: bool, transcript: str | None, pinned: tuple[str, ...]
+    kept_tail: bool, kept_earlier: bool, auto: bool, pinned: tuple[str, ...]
 ) -> None:
-    text = summary.compact_text(
-        BODY, kept_tail=kept_tail, kept_earlier=kept_earlier, auto=auto, transcript=transcript, pinned=pinned
-    )
+    text = summary.compact_text(BODY, kept_tail=kept_tail, kept_earlier=kept_earlier, auto=auto, pinned=pinned)
     assert summary.extract_summary_text(message(text)) == BODY
     assert (TEXTS["recent_kept"] in text) is kept_tail
     assert (TEXTS["earlier_kept"] in text) is kept_earlier
     assert (TEXTS["carry_on"] in text) is auto
-    assert (transcript or "transcript:") in text or transcript is None
     assert all(f"\n- {constraint}" in text for constraint in pinned)
 
 
 def test_the_message_reads_in_order() -> None:
-    text = summary.compact_text(BODY, kept_tail=True, auto=True, transcript="T", pinned=("P",))
+    text = summary.compact_text(BODY, kept_tail=True, auto=True, pinned=("P",))
     places = [
         text.index(part)
-        for part in (TEXTS["continuation"], ": T", "- P", BODY, TEXTS["recent_kept"], TEXTS["carry_on"])
+        for part in (TEXTS["continuation"], "- P", BODY, TEXTS["recent_kept"], TEXTS["carry_on"])
     ]
     assert places == sorted(places)
     assert "<summary>" not in text

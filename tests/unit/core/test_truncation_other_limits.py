@@ -63,7 +63,7 @@ PICTURES = [user(100), *(picture(10_000) for _ in range(10)), *session(5, 1_000)
 
 def test_a_byte_limit_takes_the_media_and_no_history() -> None:
     found = cut(PICTURES, refusal(unit="bytes"), room=SENT)
-    assert (found.media_removed, found.dropped_rounds, found.in_place) == (10, 0, False)
+    assert (found.media_removed, found.dropped_rounds, found.shortened_messages) == (10, 0, 0)
     assert len(found.messages) == len(PICTURES)
     assert found.remaining == tokens.estimate_bytes(found.messages)
 
