@@ -14,7 +14,7 @@ from compaction.core import course, microcompact, prompts, summary, tokens, trun
 from compaction.core.course import Course
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage
-from compaction.core.results import Dropped, SessionFacts
+from compaction.core.results import Dropped, SessionFacts, Spent
 from compaction.core.room import Room
 from compaction.core.shared_prefix import PrefixNotShareable
 from compaction.core.tool_table import ToolTable
@@ -57,19 +57,22 @@ class CallPlan:
     prior_summary: str | None = None
     instructions: str | None = None
     fallback_model: str | None = None
+    spent: Spent = field(default_factory=Spent)  # by earlier attempts of the job
 
 
 @dataclass(slots=True)
 class _Spent:
-    """What the calls cost so far, failed ones included."""
+    """What the calls cost so far, failed ones and those of earlier attempts included."""
 
-    usage: Usage = Usage()
-    dollars: Decimal | None = Decimal(0)
+    usage: Usage
+    dollars: Decimal | None
 
-    def add(self, reply: SummaryReply, price: Price) -> None:
+    def add(self, reply: SummaryReply, price: Price) -> Decimal | None:
+        """Adds a call; what it cost alone."""
         self.usage = self.usage.plus(reply.usage)
         cost = None if reply.degraded else price(reply.model, reply.usage)
         self.dollars = None if cost is None or self.dollars is None else self.dollars + cost
+        return cost
 
 
 class _Percent:
@@ -92,7 +95,7 @@ async def paid_summary(
 
     Raises errors.ProviderError, and NoSummary, SummaryTruncated or Refusal when the tries for them are used up.
     """
-    spent = _Spent()
+    spent = _Spent(plan.spent.usage, plan.spent.dollars)
     now = Course(kind=plan.kind, model=plan.model, max_output_tokens=plan.max_output_tokens)
     now = await _counted(plan, now, history, summarizer, recorder)
     paid: PaidSummary | None = None
@@ -100,8 +103,8 @@ async def paid_summary(
         await recorder.before_call()  # outside: a spent budget is no refusal that a cut could answer
         try:
             reply, dropped = await _call(plan, now, history, summarizer, recorder)
-            spent.add(reply, price)
-            paid = _paid(now, _judged(reply, recorder).text, reply, spent, dropped)
+            cost = spent.add(reply, price)
+            paid = _paid(now, _judged(reply, cost, recorder).text, reply, spent, dropped)
         except PromptTooLong as refusal:
             now = await _after_refusal(plan, now, refusal, history, recorder)
         except ApiError as error:
@@ -166,9 +169,10 @@ async def _call(
     return await call, dropped
 
 
-def _judged(reply: SummaryReply, recorder: Recorder) -> summary.Summary:
+def _judged(reply: SummaryReply, cost: Decimal | None, recorder: Recorder) -> summary.Summary:
     """The summary in the reply. A reply that filled the window is a prompt that was too long by an unknown gap."""
     told: dict[str, Json] = {"model": reply.model, "stop_reason": reply.stop_reason, "usage": reply.usage.to_dict()}
+    told["cost_usd"] = None if cost is None else str(cost)
     recorder.event("model_call", told | {"request_id": reply.request_id, "block_types": list(reply.block_types)})
     if reply.stop_reason == "model_context_window_exceeded":
         raise PromptTooLong(request_id=reply.request_id)

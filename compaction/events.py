@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compaction.core import cleanup
+from compaction.core.jobs import FAILED_EVENTS, ScopeKind, Trigger
 from compaction.core.jsonbytes import Json
 from compaction.core.results import CompactionResult
 from compaction.errors import JobError, PromptTooLong
@@ -39,15 +40,27 @@ def compacted(task: Task, view: Survey, result: CompactionResult) -> dict[str, J
 
 def failed_name(task: Task) -> str:
     """The name of a failure's event: partial compactions have their own."""
-    return "tengu_compact_failed" if task.order.scope.kind == "full" else "tengu_partial_compact_failed"
+    return FAILED_EVENTS[task.order.scope.kind]
 
 
 def failed(task: Task, error: JobError) -> dict[str, Json]:
     """The fields of tengu_compact_failed and tengu_partial_compact_failed."""
     told = _asked(task) | {"code": error.code, "retryable": error.retryable, "scope": task.order.scope.kind}
+    return told | _gap(error)
+
+
+def failed_outside(
+    error: JobError, *, trigger: Trigger, scope: ScopeKind, query_source: str | None, attempt: int
+) -> tuple[str, dict[str, Json]]:
+    """The event of an attempt that failed around the pipeline: its name and the same fields."""
+    asked = _of_order(trigger, query_source, attempt)
+    return FAILED_EVENTS[scope], asked | {"code": error.code, "retryable": error.retryable, "scope": scope}
+
+
+def _gap(error: JobError) -> dict[str, Json]:
     if isinstance(error, PromptTooLong):
-        told |= {"unit": error.unit, "gap": error.gap, "lower_bound": error.lower_bound}
-    return told
+        return {"unit": error.unit, "gap": error.gap, "lower_bound": error.lower_bound}
+    return {}
 
 
 def note(one: HookNote) -> dict[str, Json]:
@@ -56,9 +69,8 @@ def note(one: HookNote) -> dict[str, Json]:
 
 
 def _asked(task: Task) -> dict[str, Json]:
-    return {
-        "trigger": task.order.trigger,
-        "auto": task.order.trigger == "auto",
-        "query_source": task.facts.query_source,
-        "attempt": task.attempt,
-    }
+    return _of_order(task.order.trigger, task.facts.query_source, task.attempt)
+
+
+def _of_order(trigger: Trigger, query_source: str | None, attempt: int) -> dict[str, Json]:
+    return {"trigger": trigger, "auto": trigger == "auto", "query_source": query_source, "attempt": attempt}

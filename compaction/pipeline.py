@@ -176,6 +176,7 @@ def _plan(task: Task, view: Survey, instructions: tuple[str, ...], kind: Request
         prior_summary=view.prior_summary,
         instructions="\n\n".join(instructions) or None,
         fallback_model=task.fallback_model,
+        spent=task.spent,
     )
 
 

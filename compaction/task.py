@@ -12,7 +12,7 @@ from compaction.core.boundary import boundary_of
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, conversation
 from compaction.core.partial import Carried
-from compaction.core.results import Order, SessionFacts
+from compaction.core.results import Order, SessionFacts, Spent
 from compaction.core.session_state import SessionState
 from compaction.core.thresholds import Thresholds
 from compaction.core.tool_table import ToolTable
@@ -49,6 +49,7 @@ class Task:
     attempt: int = 1
     is_last_attempt: bool = False
     paid: PaidSummary | None = None
+    spent: Spent = field(default_factory=Spent)  # on calls of earlier attempts
 
     @cached_property
     def table(self) -> ToolTable:

@@ -24,6 +24,7 @@ from compaction.store.session_state import StateEntry
 from compaction.store.sessions import LiveView
 from compaction.summarizers import models
 from compaction.task import Ports, Task
+from worker import spending
 from worker.provider import Provider
 from worker.recorder import AttemptRecorder, decode_paid
 from worker.verdict import MICRO_STATE
@@ -120,6 +121,7 @@ class Assignments:
             attempt=claim.job.attempt,
             is_last_attempt=claim.job.attempt >= claim.job.max_attempts,
             paid=decode_paid(claim.paid_summary) if claim.paid_summary is not None else None,
+            spent=spending.of_earlier(claim.spent),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compaction import events as pipeline_events
 from compaction.core import breaker, cleanup, jobs, jsonbytes
 from compaction.core.jsonbytes import Json
 from compaction.core.results import CompactionResult, Outcome
@@ -9,6 +10,7 @@ from compaction.errors import Cancelled, JobError
 from compaction.store.jobs import Claim, Finish, JobRow
 from compaction.store.results import encode_result
 from compaction.task import Task
+from worker import spending
 
 MAX_REMEMBERED = 10_000  # ids of cleared calls; ten times the longest real session
 
@@ -26,14 +28,19 @@ def on_outcome(job: JobRow, outcome: Outcome, events: Events, task: Task | None 
     """
     if not isinstance(outcome, CompactionResult):
         return Finish(
-            status="succeeded", outcome="skipped", was_compacted=False, reason=outcome.reason, events=tuple(events)
+            status="succeeded",
+            outcome="skipped",
+            was_compacted=False,
+            reason=outcome.reason,
+            usage=spending.of_attempt(events),
+            events=tuple(events),
         )
     return Finish(
         status="succeeded",
         outcome="succeeded",
         was_compacted=True,
         result=encode_result(outcome),
-        usage=outcome.usage.to_dict(),
+        usage=spending.of_attempt(events),
         forget=() if task is None or not task.has_runtime_state else _forgotten(task, outcome),
         remember=_remembered(task, outcome),
         breaker=breaker.after_success(job.trigger, under_threshold=outcome.under_threshold),
@@ -58,7 +65,8 @@ def cancelled(events: Events) -> Finish:
     """The owner cancelled the job while it ran."""
     error = Cancelled()
     report: dict[str, Json] = {"code": error.code, "message": error.message, "retryable": False}
-    return Finish(status="cancelled", outcome="cancelled", error=report, events=tuple(events))
+    usage = spending.of_attempt(events)
+    return Finish(status="cancelled", outcome="cancelled", error=report, usage=usage, events=tuple(events))
 
 
 def on_error(
@@ -70,6 +78,7 @@ def on_error(
     stopped only waits: it keeps its attempt, and the refused call counts for nothing.
     """
     report = _report(error)
+    told, usage = _told(claim, error, events), spending.of_attempt(events)
     decision = _decided(claim, error, jitter, backoff_seconds)
     if isinstance(decision, jobs.Retry):
         return Finish(
@@ -80,15 +89,32 @@ def on_error(
             snoozed=not decision.counted,
             refused_calls=0 if decision.counted else 1,
             error=report,
-            events=tuple(events),
+            usage=usage,
+            events=told,
         )
     return Finish(
         status="failed",
         outcome="failed",
         error=report,
         breaker=breaker.after_failure(claim.job.trigger, error),
-        events=tuple(events),
+        usage=usage,
+        events=told,
     )
+
+
+def _told(claim: Claim, error: JobError, events: Events) -> tuple[tuple[str, dict[str, Json]], ...]:
+    """The attempt's events with that of its failure: the pipeline tells of its own failures, and of no other ones."""
+    if any(name in jobs.FAILED_EVENTS.values() for name, _ in events):
+        return tuple(events)
+    job = claim.job
+    failed = pipeline_events.failed_outside(
+        error,
+        trigger=job.trigger,
+        scope=job.scope.kind,
+        query_source=claim.session.query_source,
+        attempt=job.attempt,
+    )
+    return (*events, failed)
 
 
 def given_back(error: JobError, events: Events) -> Finish:
@@ -99,6 +125,7 @@ def given_back(error: JobError, events: Events) -> Finish:
         counted=False,
         refused_calls=1,
         error=_report(error) | {"retryable": True},
+        usage=spending.of_attempt(events),
         events=tuple(events),
     )
 
@@ -130,5 +157,10 @@ def _decided(claim: Claim, error: JobError, jitter: float, base_seconds: float) 
 def released(events: Events, delay_seconds: float = 0.0) -> Finish:
     """The worker stops, or something around it broke: the job waits for another try and keeps its attempt."""
     return Finish(
-        status="retrying", outcome="released", delay_seconds=delay_seconds, counted=False, events=tuple(events)
+        status="retrying",
+        outcome="released",
+        delay_seconds=delay_seconds,
+        counted=False,
+        usage=spending.of_attempt(events),
+        events=tuple(events),
     )

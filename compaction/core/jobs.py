@@ -32,6 +32,13 @@ PRIORITIES: dict[Trigger, int] = {"reactive": 10, "manual": 10, "auto": 20, "bul
 # When two enqueues meet in one waiting job, the higher-ranked trigger's parameters win.
 RANKS: dict[Trigger, int] = {"bulk": 0, "auto": 1, "manual": 2, "reactive": 3}
 
+# DESIGN §3: the event of a failed attempt; a job for a part of its session has its own.
+FAILED_EVENTS: dict[ScopeKind, str] = {
+    "full": "tengu_compact_failed",
+    "up_to": "tengu_partial_compact_failed",
+    "from": "tengu_partial_compact_failed",
+}
+
 MAX_ATTEMPTS = 5  # DESIGN §8
 MAX_CRASHES = 3  # a job that killed its worker so often is poison (facts/queue.md §3.2)
 MAX_MODEL_CALLS = 8  # DESIGN §8: all attempts together

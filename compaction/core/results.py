@@ -24,6 +24,14 @@ class Dropped:
         return Dropped(self.rounds + other.rounds, self.messages + other.messages, self.tokens + other.tokens)
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What calls cost: tokens, and dollars where each call's price is known."""
+
+    usage: Usage = field(default_factory=Usage)
+    dollars: Decimal | None = field(default_factory=Decimal)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """What was asked for: one job's parameters."""

@@ -21,16 +21,17 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    union_all,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from compaction.core.jobs import BACKOFF_BASE_SECONDS, BACKOFF_CAP_SECONDS, JITTER, MAX_CRASHES
+from compaction.core.jobs import BACKOFF_BASE_SECONDS, BACKOFF_CAP_SECONDS, FAILED_EVENTS, JITTER, MAX_CRASHES
 from compaction.errors import ProviderTimeout, WorkerLost
 from compaction.store import job_reads, outbox, plain
 from compaction.store.job_rows import CANCELLED_ERROR, READY, RUNNING, JobRow, problem, rows, status_is
 from compaction.store.notify import CHANNEL
-from compaction.store.tables import attempts, job_events, jobs
+from compaction.store.tables import attempts, job_events, jobs, sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,39 @@ def _event(ended: CTE, name: str) -> Insert:
     return insert(job_events).from_select(
         ["job_id", "type", "data"], select(ended.c.id, literal_column(f"'{name}'"), data)
     )
+
+
+_FAILURE = (jobs.c.scope_kind, jobs.c.attempt)  # what an event of a failure needs beside outbox.ENDED
+
+
+def _events(ended: CTE, name: str) -> Insert:
+    """What happened, then the event of the failure with the fields of `compaction.events.failed`; none of a cancel."""
+    full = ended.c.scope_kind == literal_column("'full'")
+    source = select(sessions.c.query_source).where(sessions.c.id == ended.c.session_id).scalar_subquery()
+    data = func.jsonb_build_object(
+        *(literal_column("'trigger'"), ended.c.trigger),
+        *(literal_column("'auto'"), ended.c.trigger == literal_column("'auto'")),
+        *(literal_column("'query_source'"), source),
+        *(literal_column("'attempt'"), ended.c.attempt),
+        *(literal_column("'code'"), ended.c.error.op("->")(literal_column("'code'"))),
+        *(literal_column("'retryable'"), ended.c.error.op("->")(literal_column("'retryable'"))),
+        *(literal_column("'scope'"), ended.c.scope_kind),
+    )
+    whole, partial = (literal_column(f"'{FAILED_EVENTS[kind]}'", Text) for kind in ("full", "from"))
+    status = func.jsonb_build_object(literal_column("'status'"), ended.c.status)
+    told = union_all(
+        select(
+            ended.c.id,
+            literal_column("1").label("place"),
+            literal_column(f"'{name}'", Text).label("type"),
+            status.label("data"),
+        ),
+        select(ended.c.id, literal_column("2"), case((full, whole), else_=partial), data).where(
+            ended.c.status != literal_column("'cancelled'")
+        ),
+    ).subquery("told")
+    in_order = select(told.c.id, told.c.type, told.c.data).order_by(told.c.id, told.c.place)
+    return insert(job_events).from_select(["job_id", "type", "data"], in_order)
 
 
 def _cancel() -> Select[Any]:
@@ -116,7 +150,7 @@ def _reap() -> Select[Any]:
             lease_expires_at=None,
             dispatched_at=None,
         )
-        .returning(*outbox.ENDED, picked.c.lease_token)
+        .returning(*outbox.ENDED, *_FAILURE, picked.c.lease_token)
         .cte("ended")
     )
     closed = (
@@ -125,8 +159,8 @@ def _reap() -> Select[Any]:
         .values(ended_at=func.now(), outcome=literal_column("'expired'"), error=ended.c.error)
     )
     told = select(ended.c.id, ended.c.lease_token, ended.c.status, _told(ended))
-    event = _event(ended, "lease_expired").cte("event")
-    return told.add_cte(closed.cte("closed"), event, outbox.news(ended).cte("news"))
+    events = _events(ended, "lease_expired").cte("events")
+    return told.add_cte(closed.cte("closed"), events, outbox.news(ended).cte("news"))
 
 
 def _backoff() -> ColumnElement[Any]:
@@ -156,11 +190,11 @@ def _overdue() -> Select[Any]:
             paid_summary=None,
             dispatched_at=None,
         )
-        .returning(*outbox.ENDED)
+        .returning(*outbox.ENDED, *_FAILURE)
         .cte("ended")
     )
-    event = _event(ended, "deadline_passed").cte("event")
-    return select(ended.c.id, ended.c.status, _told(ended)).add_cte(event, outbox.news(ended).cte("news"))
+    events = _events(ended, "deadline_passed").cte("events")
+    return select(ended.c.id, ended.c.status, _told(ended)).add_cte(events, outbox.news(ended).cte("news"))
 
 
 _CANCEL = _cancel()

@@ -28,6 +28,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from compaction.core.breaker import BreakerState
 from compaction.core.jobs import MAX_JOB_AGE_SECONDS
+from compaction.core.jsonbytes import Json
 from compaction.core.pausing import Phase
 from compaction.store import bodies, plain, session_rows, turns
 from compaction.store.job_rows import READY, WAITING, JobRow, columns
@@ -51,6 +52,7 @@ class Claim:
     breaker: BreakerState
     claimed_at: datetime
     age_seconds: float
+    spent: tuple[dict[str, Json], ...] = ()  # the records of earlier attempts' calls (attempts.usage)
     on_trial: bool = False  # the provider was paused until a moment ago: whether this job's call is answered decides
 
 
@@ -98,6 +100,9 @@ def _claim() -> Select[Any]:
         select(claimed.c.id, claimed.c.lease_token, claimed.c.attempt, claimed.c.lease_owner),
     )
     left = cast(extract("epoch", claimed.c.deadline_at - func.now()), Double)
+    spent = select(func.jsonb_agg(attempts.c.usage)).where(
+        attempts.c.job_id == claimed.c.id, attempts.c.usage.is_not(None)
+    )
     return (
         select(
             *columns(claimed),
@@ -111,6 +116,7 @@ def _claim() -> Select[Any]:
             func.now(),
             left,
             _provider_is("trial"),
+            spent.scalar_subquery(),
         )
         .select_from(claimed)
         .join(sessions, sessions.c.id == claimed.c.session_id)
@@ -162,7 +168,8 @@ async def claim(
         return None
     job = JobRow(*row[:_JOB_COLUMNS])
     session = SessionRow(*row[_JOB_COLUMNS : _JOB_COLUMNS + _SESSION_COLUMNS])
-    tenant, token, paid_summary, failures, opened_at, code, now, left, on_trial = row[_JOB_COLUMNS + _SESSION_COLUMNS :]
+    rest = row[_JOB_COLUMNS + _SESSION_COLUMNS :]
+    tenant, token, paid_summary, failures, opened_at, code, now, left, on_trial, spent = rest
     return Claim(
         job=job,
         token=token,
@@ -173,6 +180,7 @@ async def claim(
         breaker=BreakerState(failures or 0, opened_at, code),
         claimed_at=now,
         age_seconds=0.0 if left is None else MAX_JOB_AGE_SECONDS - left,
+        spent=tuple(spent or ()),
         on_trial=on_trial,
     )
 

@@ -7,9 +7,9 @@ from decimal import Decimal
 import pytest
 
 from compaction.calls import CallPlan, paid_summary
-from compaction.core.messages import Message
+from compaction.core.messages import Message, Usage
 from compaction.core.prompts import Prompts
-from compaction.core.results import SessionFacts
+from compaction.core.results import SessionFacts, Spent
 from compaction.core.shared_prefix import PrefixNotShareable
 from compaction.core.tokens import estimate_messages
 from compaction.core.tool_table import tool_table
@@ -69,6 +69,16 @@ async def test_usage_and_cost_count_all_calls_the_failed_ones_too() -> None:
     paid = await run(plan())
     assert paid.usage.total_tokens == 81_800
     assert Decimal(paid.cost_usd or 0) == Decimal("0.0818")
+
+
+async def test_what_earlier_attempts_paid_is_counted_too() -> None:
+    """A call of 40,900 tokens at a dollar per million, after two dollars' worth."""
+    run = Run()
+    paid = await run(plan(spent=Spent(Usage(input_tokens=2_000_000), Decimal(2))))
+    assert paid.usage.total_tokens == 2_040_900
+    assert Decimal(paid.cost_usd or 0) == Decimal("2.0409")
+    [told] = [fields for name, fields in run.recorder.events if name == "model_call"]
+    assert Decimal(str(told["cost_usd"])) == Decimal("0.0409")  # the call's own
 
 
 async def test_a_prompt_that_was_too_long_is_cut_and_the_cut_is_told() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compaction.core.jobs import MAX_CRASHES
+from compaction.core.jobs import MAX_CRASHES, Scope
 from compaction.store import jobs
 from compaction.store.jobs import Finish, JobRow, Reaped
 from tests.integration.store.stage import Stage, success
@@ -123,7 +123,11 @@ async def test_a_job_whose_lease_has_run_out_runs_again_after_a_pause(stage: Sta
         [attempt] = await jobs.list_attempts(conn, job.id)
     assert attempt.outcome == "expired"
     assert attempt.ended_at is not None
-    assert await timeline(stage, job.id) == [("lease_expired", {"status": "retrying"})]
+    told = {"trigger": "auto", "auto": True, "query_source": None, "attempt": 1, "scope": "full"}
+    assert await timeline(stage, job.id) == [
+        ("lease_expired", {"status": "retrying"}),
+        ("tengu_compact_failed", told | {"code": "worker_lost", "retryable": True}),
+    ]
     await stage.change("UPDATE jobs SET not_before = now() WHERE id = %s", job.id)
     assert (await stage.claim(job.id)).covers_through_seq == 2
 
@@ -199,6 +203,26 @@ async def test_a_waiting_job_past_its_deadline_has_failed(stage: Stage) -> None:
     assert job.error is not None
     assert (job.status, job.error["code"]) == ("failed", "timeout")
     assert (await stage.job(fresh)).status == "queued"
+
+
+async def test_the_deadline_of_a_job_for_a_part_is_told_as_its_failure(stage: Stage) -> None:
+    job_id = (await stage.enqueue(await stage.session(messages=2), "manual", scope=Scope("up_to", "u1"))).job.id
+    await stage.change("UPDATE jobs SET deadline_at = now()")
+    await reap(stage)
+    told = {"trigger": "manual", "auto": False, "query_source": None, "attempt": 0, "scope": "up_to"}
+    assert await timeline(stage, job_id) == [
+        ("deadline_passed", {"status": "failed"}),
+        ("tengu_partial_compact_failed", told | {"code": "timeout", "retryable": False}),
+    ]
+
+
+async def test_the_usage_of_earlier_attempts_comes_with_the_claim(stage: Stage) -> None:
+    claim = await stage.running(await stage.session(messages=2))
+    assert claim.spent == ()
+    await stage.finish(claim, Finish(status="retrying", usage={"input_tokens": 7, "cost_usd": "0.1"}))
+    again = await stage.claim(claim.job.id)
+    await stage.finish(again, Finish(status="retrying"))
+    assert (await stage.claim(claim.job.id)).spent == ({"input_tokens": 7, "cost_usd": "0.1"},)
 
 
 async def test_a_job_that_failed_before_its_deadline_keeps_its_own_error(stage: Stage) -> None:

@@ -11,7 +11,18 @@ from compaction.core.boundary import Boundary
 from compaction.core.breaker import BreakerChange, BreakerState
 from compaction.core.jobs import Trigger
 from compaction.core.results import CompactionResult, Skipped
-from compaction.errors import ApiError, AuthError, NoSummary, Overloaded, RateLimited, Throttled
+from compaction.errors import (
+    ApiError,
+    AttemptTimeout,
+    AuthError,
+    Internal,
+    InvalidSession,
+    JobError,
+    NoSummary,
+    Overloaded,
+    RateLimited,
+    Throttled,
+)
 from compaction.store.jobs import Claim, JobRow
 from compaction.store.sessions import SessionRow
 from worker import verdict
@@ -155,6 +166,34 @@ def test_a_final_failure_of_an_automatic_job_counts_once() -> None:
     assert verdict.on_error(claim(), NoSummary(), [], jitter=0.5).breaker == BreakerChange("failure", "no_summary")
     assert verdict.on_error(claim("manual"), NoSummary(), [], jitter=0.5).breaker is None
     assert verdict.on_error(claim(), AuthError(), [], jitter=0.5).breaker is None
+
+
+@pytest.mark.parametrize("error", [AttemptTimeout(), Internal(), InvalidSession()])
+def test_a_failure_outside_the_pipeline_is_told_like_one_inside(error: JobError) -> None:
+    calls = [("model_call", {"usage": {"input_tokens": 7, "output_tokens": 1}, "cost_usd": "0.1"})]
+    finish = verdict.on_error(claim(attempt=2), error, calls, jitter=0.5)
+    assert list(finish.events) == [
+        *calls,
+        (
+            "tengu_compact_failed",
+            {
+                "trigger": "auto",
+                "auto": True,
+                "query_source": None,
+                "attempt": 2,
+                "code": error.code,
+                "retryable": error.retryable,
+                "scope": "full",
+            },
+        ),
+    ]
+    assert finish.usage is not None
+    assert (finish.usage["input_tokens"], finish.usage["cost_usd"]) == (7, "0.1")
+
+
+@pytest.mark.parametrize("name", ["tengu_compact_failed", "tengu_partial_compact_failed"])
+def test_a_failure_that_the_pipeline_told_is_told_once(name: str) -> None:
+    assert list(verdict.on_error(claim(), NoSummary(), [(name, {})], jitter=0.5).events) == [(name, {})]
 
 
 def test_a_cancelled_attempt_ends_cancelled_and_counts_nothing() -> None:
