@@ -70,8 +70,9 @@ def create_app(settings: Settings, *, doorbell: Doorbell | None = None) -> FastA
         redoc_url=None,
         redirect_slashes=False,
         separate_input_output_schemas=False,
+        generate_unique_id_function=lambda route: route.name,  # operation ids are the names of our functions
     )
-    errors.install(app)
+    errors.install(app, [route for router in ROUTERS for route in router.routes])
     app.add_middleware(RateHeaders)
     app.add_middleware(RequestLog)
     for router in ROUTERS:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
 
 from compaction import telemetry
 from compaction.core import jsonbytes
@@ -90,8 +91,9 @@ def problem(  # noqa: PLR0913 - the members of RFC 9457 and ours
     return Response(jsonbytes.encode(document), status, headers=extra, media_type=PROBLEM_TYPE)
 
 
-def install(app: FastAPI) -> None:
-    """Makes every failure of `app` a problem document."""
+def install(app: FastAPI, routes: Iterable[BaseRoute]) -> None:
+    """Makes every failure of `app`, which has these routes, a problem document."""
+    app.state.routes = [route for route in routes if isinstance(route, Route)]
     app.add_exception_handler(CompactdError, _ours)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _framework)
@@ -146,7 +148,19 @@ def _framework(request: Request, error: Exception) -> Response:
     }.get(error.status_code, "The request cannot be carried out.")
     fallback = "invalid_request" if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR else "internal"
     code = CODES.get(error.status_code, fallback)
-    return problem(request, error.status_code, code, detail, headers=error.headers)
+    headers = {**(error.headers or {}), **_allowed(request, error.status_code)}
+    return problem(request, error.status_code, code, detail, headers=headers)
+
+
+def _allowed(request: Request, status: int) -> dict[str, str]:
+    """The methods of all routes of this address: the router itself tells those of the first one alone."""
+    if status != HTTPStatus.METHOD_NOT_ALLOWED:
+        return {}
+    found: set[str] = set()
+    for route in request.app.state.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods
+    return {"Allow": ", ".join(sorted(found))} if found else {}
 
 
 def _gone(request: Request, error: Exception) -> Response:

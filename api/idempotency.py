@@ -28,7 +28,11 @@ MAX_KEY_CHARS = 255  # like other job services
 def _key(
     given: Annotated[
         str | None,
-        Header(alias="Idempotency-Key", description="Any name for this request; sent again it gives the same answer"),
+        Header(
+            alias="Idempotency-Key",
+            description="Any name for this request; sent again it gives the same answer",
+            json_schema_extra={"minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[ -~]+$"},
+        ),
     ] = None,
 ) -> str | None:
     """The key. Raises InvalidRequest when it cannot be one."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from api.errors import PROBLEM_TYPE
+from api.schemas.examples import add_examples
 from api.schemas.problems import Problem
 
 DESCRIPTION = (
@@ -43,6 +44,15 @@ def gives(shape: type[BaseModel], description: str, *, example: dict[str, Any] |
     if example is not None:
         answer["content"] = {"application/json": {"example": example}}
     return answer
+
+
+def leads_to(parameter: str, source: str, *operations: str) -> Extra:
+    """Links of an answer: which calls take the id in its body's `source`; to merge into `gives`."""
+    links = {
+        operation: {"operationId": operation, "parameters": {parameter: f"$response.body#/{source}"}}
+        for operation in operations
+    }
+    return {"links": links}
 
 
 def streams(example: str) -> Extra:
@@ -96,6 +106,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     known = schema.setdefault("components", {}).setdefault("schemas", {})
     for name, definition in definitions.get("$defs", {}).items():
         known.setdefault(name, definition)
+    add_examples(known)
     for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape; ours are problems
         known.pop(unused, None)
     return schema

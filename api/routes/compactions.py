@@ -37,9 +37,10 @@ _EXAMPLE = {
     "instructions": "Keep the decisions about the database.",
     "metadata": {"asked_by": "deploy-bot"},
 }
+_NEXT = openapi.leads_to("job_id", "id", "get_job", "get_events", "get_result", "apply", "cancel", "retry")
 _ACCEPTED: dict[int | str, openapi.Extra] = {
-    200: openapi.gives(Job, "Joined a job of the session that waits already"),
-    202: openapi.gives(Job, "Accepted and stored; Location says where to ask"),
+    200: openapi.gives(Job, "Joined a job of the session that waits already") | _NEXT,
+    202: openapi.gives(Job, "Accepted and stored; Location says where to ask") | _NEXT,
 }
 
 

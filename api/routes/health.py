@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import asdict, dataclass
 from functools import cache
+from typing import Any
 
 from fastapi import APIRouter, Request
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from starlette.responses import RedirectResponse, Response
 
+from api import openapi
 from api.answers import json_answer
 from api.services import Services, services
 from compaction import __version__
@@ -33,10 +35,16 @@ class Part:
     detail: str
 
 
+def _shown(example: dict[str, Any], description: str = "The state") -> openapi.Extra:
+    schema = {"type": "object", "required": ["status"]}
+    return {"description": description, "content": {"application/json": {"schema": schema, "example": example}}}
+
+
+_READY: dict[str, Any] = {"status": "ready", "parts": {"database": {"ok": True, "detail": "answers"}}}
 _MISSING = Part(ok=False, detail="not asked")
 
 
-@router.get("/healthz", summary="Liveness")
+@router.get("/healthz", summary="Liveness", responses={200: _shown({"status": "ok", "version": __version__})})
 async def healthz() -> Response:
     """The process answers."""
     return json_answer({"status": "ok", "version": __version__})
@@ -48,7 +56,11 @@ async def docs() -> Response:
     return RedirectResponse("/openapi.json")
 
 
-@router.get("/readyz", summary="Readiness")
+@router.get(
+    "/readyz",
+    summary="Readiness",
+    responses={200: _shown(_READY), 503: _shown(_READY | {"status": "unready"}, "Not ready")},
+)
 async def readyz(request: Request) -> Response:
     """Whether requests can be served: the database answers and has the newest tables.
 

@@ -19,6 +19,10 @@ from compaction.store import breakers, sessions
 
 router = APIRouter(tags=["sessions"])
 
+_NEXT = openapi.leads_to(
+    "session_id", "id", "get_session", "append_messages", "get_messages", "get_context", "get_breaker", "put_state"
+)
+
 PARAMETERS = ("system", "tools", "request")  # kept as the bytes they came as
 _EXAMPLE = {
     "model": "claude-sonnet-5-5",
@@ -33,8 +37,8 @@ _EXAMPLE = {
     summary="Create or change a session",
     openapi_extra=openapi.takes(SessionRequest, _EXAMPLE),
     responses={
-        200: openapi.gives(StoredSession, "Changed"),
-        201: openapi.gives(StoredSession, "Created"),
+        200: openapi.gives(StoredSession, "Changed") | _NEXT,
+        201: openapi.gives(StoredSession, "Created") | _NEXT,
         **openapi.refuses(400, 413, 415),
     },
 )

@@ -33,6 +33,7 @@ _ADDRESS = "/v1/sessions/{session_id}/state/{kind}/{key:path}"
 _BODY = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": {}, "example": {"content": "…"}}}}
 }
+_SHOWN: openapi.Extra = {"content": {"application/json": {"schema": {}, "example": {"content": "…"}}}}
 _DONE: dict[int | str, openapi.Extra] = {204: {"description": "Done"}}
 
 
@@ -57,7 +58,7 @@ async def put_state(request: Request, caller: SessionWriter, session_id: Session
 @router.get(
     _ADDRESS,
     summary="Read an entry",
-    responses={200: {"description": "The entry as it was stored"}, **openapi.refuses(404)},
+    responses={200: {"description": "The entry as it was stored", **_SHOWN}, **openapi.refuses(404)},
 )
 async def get_state(request: Request, caller: Reader, session_id: SessionPath, kind: Kind, key: Key) -> Response:
     """The entry's JSON, exactly as it was stored."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
-from api.schemas.fields import Answer, Instructions, Metadata, Name, PageQuery, Request, SessionId
+from api.schemas.fields import Answer, Instructions, Metadata, Moment, Name, PageQuery, Request, SessionId
 from compaction.core.jobs import ScopeKind, Status, StrategyName, Trigger
 from compaction.store.job_rows import JobRow
 
@@ -142,8 +142,8 @@ class JobQuery(PageQuery):
     session_id: SessionId | None = None
     error_code: Annotated[str, Field(max_length=50, pattern=r"^[a-z_]+$")] | None = None
     trigger: Trigger | None = None
-    created_after: AwareDatetime | None = Field(default=None, description="At this time or later, RFC 3339")
-    created_before: AwareDatetime | None = Field(default=None, description="Before this time, RFC 3339")
+    created_after: Moment | None = Field(default=None, description="At this time or later, RFC 3339")
+    created_before: Moment | None = Field(default=None, description="Before this time, RFC 3339")
 
 
 class JobPage(Answer):

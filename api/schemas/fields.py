@@ -8,7 +8,7 @@ import re
 from typing import Annotated, Any
 
 from fastapi import Path
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from compaction.core.jsonbytes import has_lone_surrogate
 
@@ -91,6 +91,15 @@ Text = Annotated[str, AfterValidator(storable_text)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(storable_text)]
 Instructions = Annotated[str, StringConstraints(max_length=MAX_INSTRUCTIONS_CHARS), AfterValidator(storable_text)]
 Metadata = Annotated[dict[str, Any], AfterValidator(storable_object)]
+
+
+def _written(value: object) -> object:
+    if isinstance(value, str) and "T" not in value.upper():
+        raise ValueError("must be a time as RFC 3339 writes it: 2026-11-30T08:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_written)]  # in queries, where a bare number would pass for a time
 
 
 class PageQuery(Query):

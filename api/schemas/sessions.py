@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from api.schemas.breakers import Breaker
 from api.schemas.fields import Answer, Metadata, Name, Request, Text
@@ -32,13 +32,18 @@ def _request(value: Any) -> Any:  # noqa: ANN401 - JSON
     raise ValueError("must be an object: thinking, tool_choice, betas, effort …")
 
 
+_OBJECT: dict[str, Any] = {"type": ["object", "null"]}
+_OBJECTS: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "object"}}
+_SYSTEM: dict[str, Any] = {"type": ["string", "array", "null"], "items": {"type": "object"}}
+
+
 class SessionRequest(Request):
     """What to create or change: an absent field keeps its value, null takes it away; a new session needs a model."""
 
     model: Name | None = None
-    system: Annotated[Any, AfterValidator(_system)] = None
-    tools: Annotated[Any, AfterValidator(_tools)] = None
-    request: Annotated[Any, AfterValidator(_request)] = Field(
+    system: Annotated[Any, AfterValidator(_system), WithJsonSchema(_SYSTEM)] = None
+    tools: Annotated[Any, AfterValidator(_tools), WithJsonSchema(_OBJECTS)] = None
+    request: Annotated[Any, AfterValidator(_request), WithJsonSchema(_OBJECT)] = Field(
         default=None, description="The rest of the producer's own API requests: thinking, tool_choice, betas, effort …"
     )
     settings: Metadata | None = None

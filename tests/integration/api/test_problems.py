@@ -112,3 +112,20 @@ async def test_a_database_that_is_away_is_a_503_with_retry_after(app: FastAPI, c
     answer = await client.get("/away")
     check(answer, 503, "unavailable")
     assert int(answer.headers["Retry-After"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PATCH", "/v1/compactions", {"GET", "POST"}),
+        ("POST", "/v1/sessions/s1", {"GET", "PUT"}),
+        ("PATCH", "/v1/sessions/s1/state/files/src/a.py", {"GET", "PUT", "DELETE"}),
+        ("OPTIONS", "/healthz", {"GET"}),
+    ],
+)
+async def test_a_wrong_method_is_told_all_the_right_ones(
+    client: httpx2.AsyncClient, method: str, path: str, allowed: set[str]
+) -> None:
+    answer = await client.request(method, path)
+    check(answer, 405, "invalid_request")
+    assert set(answer.headers["Allow"].split(", ")) == allowed
