@@ -130,7 +130,7 @@ async def _counted(plan: CallPlan, now: Course, history: History, summarizer: Su
     """The course with the provider's own count of the request, when our estimate doubts that it fits.
 
     The count is a look-up that saves calls. A provider that refuses it as too long has answered the question; other
-    trouble with it leaves the question to the refusal that the producer met, if it told of one, else to the call itself.
+    trouble with it leaves the question to the refusal that the producer met, where one is known, else to the call.
     """
     room = _room(plan, now)
     if (plan.estimated_tokens + room.fixed_tokens) * (plan.refused_ratio or 1) <= COUNT_FROM * (room.fits_tokens or 0):

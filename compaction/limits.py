@@ -12,12 +12,16 @@ from compaction.summarizers import models
 from compaction.summarizers.models import ModelLimits
 
 
-def session_limits(model: str, session: Mapping[str, Json]) -> ModelLimits:
-    """What the session's model takes and gives; the settings context_window and max_output_tokens win."""
+def session_limits(model: str, session: Mapping[str, Json], known: ModelLimits | None = None) -> ModelLimits:
+    """What the session's model takes and gives; the settings context_window and max_output_tokens win.
+
+    `known` is what the provider's Models API says, where somebody asked it; it wins over our table.
+    """
     return models.limits_for(
         model,
         context_window_tokens=_count(session, "context_window"),
         max_output_tokens=_count(session, "max_output_tokens"),
+        known=known,
     )
 
 

@@ -23,8 +23,8 @@ from compaction.ports import History, Hooks, PaidSummary, Price, Recorder, Summa
 class Task:
     """What was asked, of which snapshot, under which limits, and what an earlier attempt paid for.
 
-    `window_tokens` and `max_output_tokens` are those of the model that writes the summary; `session_window_tokens` is the
-    window of the session's own model, `room_tokens` what it takes beside a summary. `now` is the database's clock when
+    `window_tokens` and `max_output_tokens` are those of the model that writes the summary; `session_window_tokens` is
+    that of the session's own model, `room_tokens` what it takes beside a summary. `now` is the database's clock when
     the attempt began.
     """
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from compaction.auto import Switches
 from compaction.core import breaker, cleanup, jsonbytes, session_state
@@ -13,7 +15,7 @@ from compaction.errors import InvalidSession
 from compaction.hooks.chain import HookSources
 from compaction.limits import marks, session_limits
 from compaction.pipeline import SUMMARY_TOKENS
-from compaction.ports import Summarizer
+from compaction.ports import Price, Summarizer
 from compaction.settings import Settings
 from compaction.store import hooks as hook_rows
 from compaction.store import session_state as state_rows
@@ -23,6 +25,7 @@ from compaction.store.jobs import Claim, JobRow
 from compaction.store.session_state import StateEntry
 from compaction.store.sessions import LiveView
 from compaction.summarizers import models
+from compaction.summarizers.models import ModelLimits
 from compaction.task import Ports, Task
 from worker import spending
 from worker.provider import Provider
@@ -78,7 +81,8 @@ class Assignments:
             parameters = await session_rows.load_parameters(conn, job.session_id)
             entries = await state_rows.load(conn, job.session_id)
             endpoints = await hook_rows.endpoints(conn, job.tenant_id)
-        task = self._task(claim, _facts(claim, parameters), entries)
+        facts = _facts(claim, parameters)
+        task = self._task(claim, facts, entries, *await self._limits(facts))
         switches = Switches(
             disable_compact=self.settings.disable_compact,
             disable_auto_compact=self.settings.disable_auto_compact,
@@ -90,22 +94,35 @@ class Assignments:
             extractive=self.extractive,
             recorder=recorder,
             hooks=self.hooks.chain(endpoints),
-            price=models.price,
+            price=_price(facts),
             last_resort=job.fallback == "extractive",
         )
         return task, switches, ports
 
-    def _task(self, claim: Claim, facts: SessionFacts, entries: Sequence[StateEntry]) -> Task:
-        limits = session_limits(facts.model, facts.settings)
+    async def _limits(self, facts: SessionFacts) -> tuple[ModelLimits, ModelLimits]:
+        """What the session's model takes and gives, and what the one does that writes fresh summaries."""
         other = self.settings.summary_model
-        writer = limits if other is None else models.limits_for(other)
+        if other is None:
+            limits = session_limits(facts.model, facts.settings, await self.provider.limits(facts.model))
+            return limits, limits
+        known, writer = await asyncio.gather(self.provider.limits(facts.model), self.provider.limits(other))
+        return session_limits(facts.model, facts.settings, known), models.limits_for(other, known=writer)
+
+    def _task(
+        self,
+        claim: Claim,
+        facts: SessionFacts,
+        entries: Sequence[StateEntry],
+        limits: ModelLimits,
+        writer: ModelLimits,
+    ) -> Task:
         return Task(
             facts=facts,
             order=_order(claim.job),
             covers_through_seq=claim.covers_through_seq,
             now=claim.claimed_at,
             thresholds=marks(limits, facts.settings, self.settings),
-            model=other or facts.model,
+            model=self.settings.summary_model or facts.model,
             window_tokens=writer.context_window_tokens,
             max_output_tokens=writer.max_output_tokens,
             session_window_tokens=limits.context_window_tokens,
@@ -123,6 +140,12 @@ class Assignments:
             paid=decode_paid(claim.paid_summary) if claim.paid_summary is not None else None,
             spent=spending.of_earlier(claim.spent),
         )
+
+
+def _price(facts: SessionFacts) -> Price:
+    """What the session's calls cost: cache writes live as long as its own requests say."""
+    request = facts.request if isinstance(facts.request, dict) else {}
+    return partial(models.price, cache_ttl="1h" if request.get("cache_ttl") == "1h" else "5m")
 
 
 def _facts(claim: Claim, parameters: Mapping[str, bytes]) -> SessionFacts:

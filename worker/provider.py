@@ -20,6 +20,8 @@ from compaction.settings import Settings
 from compaction.store import pauses
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim
+from compaction.summarizers.model_directory import TellsLimits
+from compaction.summarizers.models import ModelLimits
 from worker.limiter import Limiter
 from worker.limits import LimitedSummarizer
 
@@ -62,6 +64,10 @@ class Provider:
             return self._bare
         watched = _WatchedSummarizer(self._bare, self, on_trial=claim.on_trial)
         return watched if self._limiter is None else LimitedSummarizer(watched, self._limiter, claim.tenant)
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        """What the provider's Models API says about a model, from memory for an hour; None where it cannot tell."""
+        return await self._bare.limits(model) if isinstance(self._bare, TellsLimits) else None
 
     async def failed(self, claim: Claim, error: JobError) -> bool:
         """Pauses the provider if `error` is a reason to; whether the job goes back to the queue, nothing used up."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from compaction.summarizers.model_directory import KNOWN_SECONDS, MAX_MODELS, UNKNOWN_SECONDS, ModelDirectory
@@ -51,3 +53,14 @@ async def test_the_oldest_name_goes_when_there_are_too_many() -> None:
     assert len(api.asked) == MAX_MODELS + 1
     await api.directory.limits("model-0")
     assert len(api.asked) == MAX_MODELS + 2
+
+
+async def test_all_who_start_at_once_ask_once_and_one_who_is_cancelled_disturbs_nobody() -> None:
+    api = Api()
+    waiting = [asyncio.create_task(api.directory.limits("known")) for _ in range(20)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert isinstance(told[0], asyncio.CancelledError)
+    assert told[1:] == [LIMITS] * 19
+    assert api.asked == ["known"]
