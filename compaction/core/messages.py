@@ -175,7 +175,7 @@ def _message(value: Json, seq: int | None) -> Message:
     if not isinstance(value, dict):
         raise MessageProblem("message", "must be an object with role and content")
     role = value.get("role")
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:  # what is no string may be unhashable
         raise MessageProblem("role", "must be user, assistant or system")
     metadata = value.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):

@@ -59,6 +59,8 @@ def test_an_envelope_leaves_out_what_says_nothing() -> None:
         ([], "message"),
         ({"content": "x"}, "role"),
         ({"role": "tool", "content": "x"}, "role"),
+        ({"role": {}, "content": "x"}, "role"),
+        ({"role": ["user"], "content": "x"}, "role"),
         ({"role": "user"}, "content"),
         ({"role": "user", "content": 3}, "content"),
         ({"role": "user", "content": ["x"]}, "content[0]"),
