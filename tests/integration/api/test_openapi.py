@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import httpx2
+import jsonschema_rs
 import pytest
 
 from api.schemas.compactions import Job
@@ -100,3 +101,28 @@ async def test_too_many_requests_are_told_of_every_call_with_a_key(document: dic
     """A key may be limited as a whole, so each call that asks for one may answer 429."""
     untold = [path for path, _, operation in operations(document) if "429" not in operation["responses"]]
     assert set(untold) <= OPEN
+
+
+async def test_every_json_answer_has_an_example_that_keeps_its_schema(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for path, method, operation in operations(document):
+        for status, response in operation["responses"].items():
+            media = response.get("content", {}).get("application/json")
+            if media is None:
+                continue
+            name = media["schema"].get("$ref", "").rsplit("/", 1)[-1]
+            examples = [media["example"]] if "example" in media else schemas.get(name, {}).get("examples", [])
+            assert examples, (method, path, status)
+            whole = {**media["schema"], "components": document["components"]}
+            for example in examples:
+                jsonschema_rs.validate(whole, example)
+
+
+async def test_operations_have_names_of_their_own_and_links_lead_to_them(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() for name in names)
+    for _, _, operation in operations(document):
+        for response in operation["responses"].values():
+            for link in response.get("links", {}).values():
+                assert link["operationId"] in names
