@@ -11,7 +11,6 @@ import random
 import time
 
 from compaction import auto, telemetry
-from compaction.core import jobs
 from compaction.errors import AttemptTimeout, CompactdError, Internal, JobError, LeaseLost, ProviderError, Unavailable
 from compaction.store import jobs as job_rows
 from compaction.store.engine import Database
@@ -153,7 +152,7 @@ class Runner:
             error = AttemptTimeout()
         if isinstance(error, Unavailable | OSError):  # Postgres is away, say: no fault of the job's, and it will pass
             _log.warning("job.disturbed", job_id=job.id, problem=type(error).__name__)
-            return verdict.released(events, jobs.backoff_seconds(1, jitter, base_seconds=self._backoff_seconds))
+            return verdict.disturbed(claim, events, jitter=jitter, backoff_seconds=self._backoff_seconds)
         if not isinstance(error, JobError):
             _log.error("job.fault", job_id=job.id, **telemetry.failure(error))
             error = Internal()

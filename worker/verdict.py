@@ -154,13 +154,30 @@ def _decided(claim: Claim, error: JobError, jitter: float, base_seconds: float) 
     )
 
 
-def released(events: Events, delay_seconds: float = 0.0) -> Finish:
-    """The worker stops, or something around it broke: the job waits for another try and keeps its attempt."""
+def released(events: Events) -> Finish:
+    """The worker stops: the job waits for another try and keeps its attempt."""
     return Finish(
         status="retrying",
         outcome="released",
-        delay_seconds=delay_seconds,
         counted=False,
+        usage=spending.of_attempt(events),
+        events=tuple(events),
+    )
+
+
+def disturbed(
+    claim: Claim, events: Events, *, jitter: float, backoff_seconds: float = jobs.BACKOFF_BASE_SECONDS
+) -> Finish:
+    """Something around the worker is away (Postgres, Redis, the network): the job keeps its attempt and waits.
+
+    Each time it waits twice as long, up to a minute. What bounds it is its deadline, and the eight model calls of a job.
+    """
+    return Finish(
+        status="retrying",
+        outcome="released",
+        delay_seconds=jobs.snooze_seconds(claim.job.snoozes, jitter, base_seconds=backoff_seconds),
+        counted=False,
+        snoozed=True,
         usage=spending.of_attempt(events),
         events=tuple(events),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -204,3 +205,16 @@ def test_a_cancelled_attempt_ends_cancelled_and_counts_nothing() -> None:
 def test_a_released_attempt_keeps_its_number() -> None:
     finish = verdict.released([("released", {})])
     assert (finish.status, finish.counted, finish.delay_seconds) == ("retrying", False, 0.0)
+
+
+@pytest.mark.parametrize(("snoozes", "delay_seconds"), [(0, 2.0), (1, 4.0), (4, 32.0), (5, 60.0), (1_000, 60.0)])
+def test_trouble_around_the_worker_uses_up_nothing_and_makes_the_job_wait_longer_each_time(
+    snoozes: int, delay_seconds: float
+) -> None:
+    """2, 4 … up to a minute."""
+    disturbed = claim(attempt=5)
+    disturbed = replace(disturbed, job=replace(disturbed.job, snoozes=snoozes))
+    finish = verdict.disturbed(disturbed, [("step", {})], jitter=0.0)
+    assert (finish.status, finish.outcome, finish.counted, finish.snoozed) == ("retrying", "released", False, True)
+    assert finish.delay_seconds == delay_seconds
+    assert (finish.breaker, finish.refused_calls) == (None, 0)
