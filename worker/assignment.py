@@ -13,7 +13,7 @@ from compaction.core.messages import Message, decode_message
 from compaction.core.results import Order, SessionFacts
 from compaction.errors import InvalidSession
 from compaction.hooks.chain import HookSources
-from compaction.limits import marks, session_limits
+from compaction.limits import ignored_in_session, marks, session_limits
 from compaction.pipeline import SUMMARY_TOKENS
 from compaction.ports import Price, Summarizer
 from compaction.settings import Settings
@@ -83,6 +83,8 @@ class Assignments:
             endpoints = await hook_rows.endpoints(conn, job.tenant_id)
         facts = _facts(claim, parameters)
         task = self._task(claim, facts, entries, *await self._limits(facts))
+        if ignored := [*ignored_in_session(facts.settings), *task.table.problems]:
+            recorder.event("settings_ignored", {"problems": list(ignored)})
         switches = Switches(
             disable_compact=self.settings.disable_compact,
             disable_auto_compact=self.settings.disable_auto_compact,

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compaction import telemetry
 from compaction.core import jsonbytes
 from compaction.hooks.chain import HookSources
 from compaction.hooks.guarded import GuardedCaller
 from compaction.hooks.plugins import load_plugins
+from compaction.limits import ignored_in_settings
 from compaction.ports import Summarizer
 from compaction.settings import Settings
 from compaction.store import bodies
@@ -45,6 +47,8 @@ from worker.webhooks import Courier
 # of them again and again. Measured on jobs of 400 KB: a tenth of their CPU (docs/performance.md). What does need the
 # collector, some hundreds of objects a job, waits for a hundred jobs and takes a few megabytes.
 GC_THRESHOLDS = (50_000, 10, 10)
+
+_log = telemetry.logger("worker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ class Process:
 def start_process(settings: Settings) -> Process:
     """A started worker process. Raises SettingsError when a summarizer cannot be built."""
     bodies.use_keys(settings.body_keys)
+    for problem in ignored_in_settings(settings):
+        _log.warning("settings.ignored", problem=problem)
     bridge = Bridge()
     database = Database(settings.database_url, pool_size=settings.database_pool)
     doorbell = Doorbell(settings.redis_url)
