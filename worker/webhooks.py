@@ -69,34 +69,36 @@ class Courier:
         try:
             while True:
                 await self._wait_for_room()
-                if await self._take():
+                busy = self._busy()
+                if await self._take(busy):
                     continue
-                if not self._busy():
+                if not busy:
                     return
-                await asyncio.wait(self._tries, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if self._tries:
+                    await asyncio.wait(self._tries, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         except CompactdError as error:
             _log.warning("webhook.missed", code=error.code)
         except Exception as error:  # noqa: BLE001 - the next turn tries again
             _log.error("webhook.fault", **telemetry.failure(error))
 
     async def idle(self) -> None:
-        """Waits for the tries under way."""
-        while self._tries:
-            await asyncio.wait(set(self._tries))
+        """Waits for the round and the tries under way."""
+        while under_way := {*self._tries, *([self._round] if self._round and not self._round.done() else [])}:
+            await asyncio.wait(under_way)
 
     async def _wait_for_room(self) -> None:
         while len(self._tries) >= MAX_IN_FLIGHT:
             await asyncio.wait(self._tries, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _take(self) -> bool:
-        """One handful, tenants in turn. Whether there was any."""
+    async def _take(self, busy: list[int]) -> bool:
+        """One handful, tenants in turn, none of the busy ones. Whether there was any, or others are to be looked at."""
         async with self._database.begin() as conn:
             claimed = await deliveries.claim(
                 conn,
                 limit=MAX_IN_FLIGHT - len(self._tries),
                 each=MAX_TENANT_IN_FLIGHT // 2,
                 claim_seconds=self._claim_seconds,
-                busy=self._busy(),
+                busy=busy,
                 after_tenant_id=self._after_tenant_id,
             )
         wrapped = not claimed and self._after_tenant_id > 0
