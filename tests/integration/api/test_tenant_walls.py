@@ -30,6 +30,12 @@ pytestmark = pytest.mark.anyio
 OPEN = {"/healthz", "/readyz", "/metrics"}  # no key is asked for, and no word of a tenant stands in them
 NO_ONES = {"job_id": "01a22e26-5941-7380-aaa5-3156a0f6644b", "key": "nothing/here"}  # well-formed, and nobody's
 NO_ONES_ID = "00000000-0000-7000-8000-000000000000"
+OTHER_WAYS = (  # to ask for the same: as ever, as a stream, with patience, as it is known already
+    {},
+    {"Accept": "text/event-stream", "Last-Event-ID": "0"},
+    {"Accept": "application/x-ndjson", "Prefer": "wait=1"},
+    {"If-None-Match": "*"},
+)
 TRANSCRIPT = json.dumps([{"role": "user", "content": CANARY}, {"role": "assistant", "content": CANARY}]).encode()
 _numbers = itertools.count(1)
 
@@ -75,21 +81,22 @@ async def owner_of_everything(app: FastAPI, tenant: str) -> AsyncIterator[Scene]
         yield Scene(app, calls, owner, await overseer.tenant_id_of(database_of(app), tenant))
 
 
-async def send(
+async def send(  # noqa: PLR0913 - what a call can be varied in
     client: httpx2.AsyncClient,
     operation: Operation,
     owner: Owner,
     *,
     filters: bool = True,
     instead: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> httpx2.Response:
     """The call with the owner's things wherever it names one, also behind the `?` unless `filters` is off."""
     address, query = owner.address(operation, instead or {}), owner.query(operation) if filters else {}
     if "application/octet-stream" in operation.details.get("requestBody", {}).get("content", {}):
-        return await client.request(operation.method, address, params=query, content=TRANSCRIPT)
+        return await client.request(operation.method, address, params=query, content=TRANSCRIPT, headers=headers)
     body = owner.body(operation, instead or {})
     assert body is not None or "requestBody" not in operation.details, f"{operation} shows no example of its body"
-    return await client.request(operation.method, address, params=query, json=body)
+    return await client.request(operation.method, address, params=query, json=body, headers=headers)
 
 
 def said(answer: httpx2.Response) -> tuple[int, Any]:
@@ -108,16 +115,14 @@ async def test_nobody_reaches_what_another_tenant_owns(scene: Scene) -> None:
     for operation in scene.calls:
         async with scene.tenant(*SCOPES) as intruder:
             answer = await send(intruder, operation, scene.owner)
-            told = answer.text + (await send(intruder, operation, scene.owner, filters=False)).text
+            told = answer.text
+            for headers in OTHER_WAYS:
+                told += (await send(intruder, operation, scene.owner, filters=False, headers=headers)).text
         assert not [secret for secret in secrets if secret in told], (str(operation), told)
         assert (await scene.state()) == before, f"{operation} changed what another tenant owns"
         if set(operation.names) & set(NOBODYS):
             assert answer.status_code == 403, (str(operation), told)  # the operator's, whatever is named
-        elif (
-            scene.owner.names_something(operation)
-            and not operation.creates_by_name
-            and "tenant" not in (operation.example or {})
-        ):
+        elif scene.owner.names_something(operation):
             assert answer.status_code == 404, (str(operation), told)
             assert answer.json()["code"] == "not_found"
             tried += 1
@@ -144,6 +149,7 @@ async def test_a_key_without_the_scope_learns_nothing_and_changes_nothing(scene:
     """With each scope alone: a refusal that comes before anything is looked up, or the 404 of the wall."""
     before = await scene.state()
     refusals: dict[str, int] = {}
+    others = {name: NO_ONES.get(name, NO_ONES_ID) for name in scene.owner.things}
     for scope in SCOPES:
         for operation in scene.calls:
             async with scene.tenant(scope) as intruder:
@@ -152,7 +158,8 @@ async def test_a_key_without_the_scope_learns_nothing_and_changes_nothing(scene:
             if answer.status_code == 403:
                 refusals[str(operation)] = refusals.get(str(operation), 0) + 1
                 async with scene.tenant(scope) as intruder:
-                    assert said(answer) == said(await send(intruder, operation, scene.owner)), str(operation)
+                    free = await send(intruder, operation, scene.owner, instead=others)
+                assert said(answer) == said(free), str(operation)
     assert await scene.state() == before
     assert [str(operation) for operation in scene.calls if str(operation) not in refusals] == []
 
@@ -164,6 +171,21 @@ async def test_without_a_key_every_call_is_unauthorized(scene: Scene) -> None:
             answer = await send(stranger, operation, scene.owner)
             assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized"), str(operation)
     assert await scene.state() == before
+
+
+async def test_an_idempotency_key_gives_nobody_anothers_answer(scene: Scene) -> None:
+    """Two tenants may choose the same key for the same request: the second one gets an answer of its own."""
+    headers = {"Idempotency-Key": "the-same-for-all"}
+    for operation in scene.calls:
+        if operation.method != "post" or set(operation.names) & set(NOBODYS):
+            continue
+        async with owner_of_everything(scene.app, f"first-{next(_numbers)}") as first:
+            await send(first.owner.client, operation, first.owner, headers=headers)
+            async with scene.tenant(*SCOPES) as second:
+                answer = await send(second, operation, first.owner, headers=headers)
+        assert "Idempotent-Replayed" not in answer.headers, str(operation)
+        assert answer.json().get("code") != "idempotency_mismatch", str(operation)
+        assert not [one for one in first.owner.things.values() if one != CHOSEN and one in answer.text], str(operation)
 
 
 async def test_the_owner_is_let_in_where_others_are_not(app: FastAPI, scene: Scene) -> None:
