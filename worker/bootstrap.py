@@ -27,7 +27,7 @@ from compaction.summarizers.watchdog import Deadlines
 from compaction.webhooks.sender import Sender
 from worker import memory, scrape
 from worker.assignment import Assignments
-from worker.bridge import Bridge
+from worker.bridge import Bridge, Closing
 from worker.dispatch import Doorbell
 from worker.dispatcher import Dispatcher
 from worker.drain import Drain
@@ -62,6 +62,7 @@ class Process:
     database: Database
     drain: Drain
     scrape: Scrape | None = None
+    closing: tuple[Closing, ...] = ()  # in their order, once nothing runs any more
 
     def start(self, *chores: Coroutine[Any, Any, None]) -> None:
         """Starts the loop, the heart and the chores."""
@@ -84,27 +85,27 @@ class Process:
         return jsonbytes.encode({} if self.scrape is None else {"metrics_port": self.scrape.port}).decode()
 
     def stop(self) -> None:
-        """Ends the loop's work and the heart; leases that are left end by themselves."""
+        """Ends the loop's work, closes what it used, then ends the heart; leases that are left end by themselves."""
         if self.scrape is not None:
             self.scrape.stop()
-        self.bridge.stop()
+        self.bridge.stop(*self.closing)
         self.heart.stop()
 
 
 def start_process(settings: Settings) -> Process:
     """A started worker process. Raises SettingsError when a summarizer cannot be built."""
     bodies.use_keys(settings.body_keys)
-    for problem in ignored_in_settings(settings):
-        _log.warning("settings.ignored", problem=problem)
+    _tell_what_is_ignored(settings)
     bridge = Bridge()
     database = Database(settings.database_url, pool_size=settings.database_pool)
     doorbell = Doorbell(settings.redis_url)
     extractive = ExtractiveSummarizer()
+    summarizer = _summarizer(settings, extractive)
     name = provider_name(settings)
     limiter = _limiter(settings, database, name)
     provider = Provider(
         database,
-        _summarizer(settings, extractive),
+        summarizer,
         name=name,
         limiter=limiter,
         base_seconds=settings.backoff_base_seconds,
@@ -136,6 +137,12 @@ def start_process(settings: Settings) -> Process:
         database,
         Drain(heart, settings.drain_seconds),
         _scrape(settings, heart, bridge),
+        closing=(
+            *([summarizer.aclose] if isinstance(summarizer, ClaudeSummarizer) else []),
+            *([limiter.aclose] if limiter is not None else []),
+            doorbell.aclose,
+            database.close,
+        ),
     )
     chores = [
         _reconciler(settings, database, doorbell).turn_for_ever(),
@@ -145,6 +152,11 @@ def start_process(settings: Settings) -> Process:
         chores.append(limiter.keep_for_ever())
     process.start(*chores)
     return process
+
+
+def _tell_what_is_ignored(settings: Settings) -> None:
+    for problem in ignored_in_settings(settings):
+        _log.warning("settings.ignored", problem=problem)
 
 
 def _scrape(settings: Settings, heart: Heart, bridge: Bridge) -> Scrape | None:
