@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, nullcontext
 
 from fastapi import FastAPI
 
@@ -28,7 +28,7 @@ from api.routes import (
     state,
     webhooks,
 )
-from api.services import Doorbell, opened
+from api.services import Doorbell, OwnDoorbell, opened
 from compaction import __version__
 from compaction.settings import Settings
 
@@ -57,7 +57,8 @@ def create_app(settings: Settings, *, doorbell: Doorbell | None = None) -> FastA
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with opened(settings, doorbell or _doorbell(settings)) as held:
+        bell = aclosing(_doorbell(settings)) if doorbell is None else nullcontext(doorbell)
+        async with bell as rung, opened(settings, rung) as held:
             app.state.services = held
             yield
 
@@ -81,7 +82,7 @@ def create_app(settings: Settings, *, doorbell: Doorbell | None = None) -> FastA
     return app
 
 
-def _doorbell(settings: Settings) -> Doorbell:
+def _doorbell(settings: Settings) -> OwnDoorbell:
     from worker.dispatch import Doorbell as CeleryDoorbell  # noqa: PLC0415 - Celery loads only where it is rung
 
     return CeleryDoorbell(settings.redis_url)

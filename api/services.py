@@ -40,6 +40,14 @@ class Doorbell(Protocol):
         ...
 
 
+class OwnDoorbell(Doorbell, Protocol):
+    """A doorbell that whoever made it closes."""
+
+    async def aclose(self) -> None:
+        """Closes its connections."""
+        ...
+
+
 class Rings:
     """Rings behind the answer: a slow Redis delays no caller; a lost ring is counted and rung again by the workers."""
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from compaction import telemetry
+
 T = TypeVar("T")
+Closing = Callable[[], Coroutine[Any, Any, None]]  # closes one thing on the loop
 
 BEACON_SECONDS = 0.5  # how often the loop says that it turns
+STOP_SECONDS = 10.0  # for what runs on it to end; far below the goodbye of `worker.drain`
+CLOSE_SECONDS = 2.0  # for a server to take leave of a connection
+
+_log = telemetry.logger("bridge")
 
 
 class Bridge:
@@ -42,12 +49,16 @@ class Bridge:
         """How much later than planned the loop turned last; grows while it is stuck."""
         return max(0.0, time.monotonic() - self._seen - BEACON_SECONDS)
 
-    def stop(self) -> None:
-        """Ends the loop; what still runs on it is cancelled first."""
-        asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result(timeout=10)
+    def stop(self, *last: Closing) -> None:
+        """Ends the loop: what still runs on it is cancelled, then `last` closes one after the other. Never raises."""
+        try:
+            asyncio.run_coroutine_threadsafe(_end(last), self._loop).result(timeout=STOP_SECONDS)
+        except TimeoutError:
+            _log.warning("bridge.stuck", seconds=STOP_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=10)
-        self._loop.close()
+        self._thread.join(timeout=STOP_SECONDS)
+        if not self._thread.is_alive():  # a loop that a job blocks cannot be closed; the process ends without it
+            self._loop.close()
 
     def _turn(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -57,6 +68,16 @@ class Bridge:
         while True:
             self._seen = time.monotonic()
             await asyncio.sleep(BEACON_SECONDS)
+
+
+async def _end(last: Sequence[Closing]) -> None:
+    await _cancel_all()
+    for close in last:
+        try:
+            await asyncio.wait_for(close(), CLOSE_SECONDS)
+        except Exception as error:  # noqa: BLE001 - what cannot be closed must not keep the others open
+            _log.warning("bridge.not_closed", **telemetry.failure(error))
+    await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 async def _cancel_all() -> None:

@@ -92,6 +92,10 @@ class Limiter:
         self._calls = (f"{secrets.token_hex(6)}:{number}" for number in itertools.count())
         self._leaving: set[asyncio.Task[None]] = set()
 
+    async def aclose(self) -> None:
+        """Closes the connections to Redis."""
+        await self._shared.aclose()
+
     async def enter(self, model: str, tenant: str, spend: Spend) -> Place:
         """A place for one call; waits a few seconds if it must. Raises Throttled when that is not enough."""
         asked = Asked(

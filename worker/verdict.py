@@ -170,7 +170,7 @@ def disturbed(
 ) -> Finish:
     """Something around the worker is away (Postgres, Redis, the network): the job keeps its attempt and waits.
 
-    Each time it waits twice as long, up to a minute. What bounds it is its deadline, and the eight model calls of a job.
+    Each time it waits twice as long, up to a minute. Its deadline bounds that, and the eight model calls of a job.
     """
     return Finish(
         status="retrying",

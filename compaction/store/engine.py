@@ -118,6 +118,7 @@ class Database:
             try:
                 yield driver
             finally:
+                await connection.invalidate()  # else SQLAlchemy rolls back what is closed, and logs that it cannot
                 await driver.close()
 
     async def ping(self) -> None:

@@ -98,3 +98,27 @@ def test_a_stuck_loop_shows_as_lag(bridge: Bridge) -> None:
     lag = bridge.lag_seconds()
     gate.set()
     assert lag > 0.0
+
+
+def test_a_stop_closes_in_order_once_nothing_runs_and_goes_on_past_what_cannot_be_closed() -> None:
+    bridge = Bridge()
+    bridge.start()
+    told: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.append("work ended")
+
+    async def first() -> None:
+        told.append("first")
+        raise ConnectionError("gone already")
+
+    async def second() -> None:
+        told.append("second")
+
+    bridge.spawn(work())
+    bridge.run(asyncio.sleep(0))
+    bridge.stop(first, second)
+    assert told == ["work ended", "first", "second"]
