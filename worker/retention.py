@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from compaction import telemetry
+from compaction.core.webhooks import MAX_ENDPOINTS
 from compaction.store import delivery_log, retention
 from compaction.store.engine import Database
 from compaction.store.retention import DAY_SECONDS, FIRST_ID
 
 BATCH = 500  # jobs looked at; some tens of milliseconds with their events and results
+DELIVERIES = BATCH * MAX_ENDPOINTS  # as many as those jobs can have written; they are small and hang on nothing
 BATCH_SECONDS = 1.0  # between two batches of a pass: 1.8 million jobs an hour
 PASS_SECONDS = 3_600.0  # between two passes
 
@@ -40,10 +42,10 @@ class Retention:
             return False
         async with self._database.begin() as conn:
             pruned = await retention.prune_jobs(conn, self._job_days * DAY_SECONDS, BATCH, self._after_id)
-            await delivery_log.prune(conn, self._job_days * DAY_SECONDS, BATCH)
+            news = await delivery_log.prune(conn, self._job_days * DAY_SECONDS, DELIVERIES)
         self._deleted += pruned.deleted
         self._after_id = pruned.after_id or FIRST_ID
-        return pruned.after_id is not None
+        return pruned.after_id is not None or news == DELIVERIES
 
     async def _prune_keys(self) -> int:
         if self._idempotency_days is None:

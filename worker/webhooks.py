@@ -139,8 +139,10 @@ class Courier:
     async def _verdict(self, claimed: Claimed) -> Verdict:
         if claimed.url is None:
             return _NOBODY
-        letter = Letter(claimed.id, claimed.tenant, claimed.url, claimed.secrets, claimed.payload)
-        attempt = await self._sender.send(letter)
+        attempt = Attempt(problem="secret_unreadable")
+        if claimed.secrets:
+            letter = Letter(claimed.id, claimed.tenant, claimed.url, claimed.secrets, claimed.payload)
+            attempt = await self._sender.send(letter)
         return judge(
             attempt,
             Standing(claimed.attempts, claimed.age_seconds, claimed.failing_seconds),

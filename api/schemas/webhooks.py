@@ -22,6 +22,7 @@ from compaction.store.webhooks import EndpointRow
 from compaction.webhooks.sender import message_id
 
 Events = Annotated[list[Event], Field(min_length=1, max_length=len(EVENTS))]
+_SECRET = "whsec_Y29tcGFjdGQtZXhhbXBsZS1zZWNyZXQh"  # noqa: S105 - an example that opens nothing
 _WEBHOOK: dict[str, Any] = {
     "id": "01a22ed6-3bec-7077-b34f-cd1e04fb75d1",
     "url": "https://agents.example.com/news",
@@ -103,6 +104,8 @@ class Webhook(Answer):
 
 class NewWebhook(Webhook):
     """An endpoint with a new secret, told this one time; keep it."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_WEBHOOK | {"secret": _SECRET}]})
 
     secret: str = Field(description="Verifies what is sent, with any library of Standard Webhooks")
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from compaction import errors
 from compaction.core.jsonbytes import Json
 from compaction.core.webhooks import Verdict
 from compaction.store import bodies
@@ -39,8 +40,9 @@ MAX_TENANTS = 500  # looked at in one claim
 class Claimed:
     """A delivery that this courier tries now. `attempts` counts this try and fences its verdict.
 
-    `url` is None when its endpoint is gone or switched off: then there is nobody to tell. `secrets` holds one, or two
-    while the endpoint changes from one to the other.
+    `url` is None when its endpoint is gone or switched off: then there is nobody to tell. `secrets` holds one, two while
+    the endpoint changes from one to the other, and none when they cannot be read: the key that they were encrypted with
+    is missing.
     """
 
     id: str
@@ -245,4 +247,8 @@ def _claimed(*row: Any) -> Claimed:  # noqa: ANN401 - the columns of a claim
     *facts, secret, old_secret = row
     stored = [one for one in (secret, old_secret) if one is not None]
     known = dict(zip(_FACTS, facts, strict=True))
-    return Claimed(**known, secrets=tuple(bodies.unpack(one).decode() for one in stored))
+    try:
+        secrets = tuple(bodies.unpack(one).decode() for one in stored)
+    except errors.Internal:  # one endpoint's secret must not keep everybody's news
+        secrets = ()
+    return Claimed(**known, secrets=secrets)

@@ -30,7 +30,9 @@ pytestmark = pytest.mark.anyio
 OPEN = {"/healthz", "/readyz", "/metrics"}  # no key is asked for, and no word of a tenant stands in them
 NO_ONES = {"job_id": "01a22e26-5941-7380-aaa5-3156a0f6644b", "key": "nothing/here"}  # well-formed, and nobody's
 NO_ONES_ID = "00000000-0000-7000-8000-000000000000"
-OTHER_WAYS = (  # to ask for the same: as ever, as a stream, with patience, as it is known already
+OTHER_WAYS: tuple[
+    dict[str, str], ...
+] = (  # to ask for the same: as ever, as a stream, with patience, as it is known already
     {},
     {"Accept": "text/event-stream", "Last-Event-ID": "0"},
     {"Accept": "application/x-ndjson", "Prefer": "wait=1"},

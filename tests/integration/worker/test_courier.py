@@ -159,3 +159,17 @@ async def test_a_database_that_is_away_stops_no_courier(database: Database) -> N
     await one.deliver_due()
     await one.idle()
     assert await counted(stage) == {"delivered": 1}
+
+
+async def test_a_secret_that_cannot_be_read_keeps_nobody_elses_news(database: Database) -> None:
+    """Its key is missing from COMPACTD_BODY_KEYS: that endpoint waits for it, unsigned news go nowhere."""
+    lost, other, sender = await tenant_with_news(database, 1), await tenant_with_news(database, 1), Sender()
+    sealed = b"\x02\x02k9" + b"x" * 40
+    await lost.change("UPDATE webhook_endpoints SET secret = %s WHERE tenant_id = %s", sealed, lost.tenant_id)
+    one = courier(database, sender)
+    await one.deliver_due()
+    await one.idle()
+    assert (await counted(lost), await counted(other)) == ({"pending": 1}, {"delivered": 1})
+    assert sender.to(lost.tenant) == 0
+    query = "SELECT last_error FROM webhook_deliveries WHERE tenant_id = %s"
+    assert await lost.query(query, lost.tenant_id) == [("secret_unreadable",)]
