@@ -40,9 +40,9 @@ MAX_TENANTS = 500  # looked at in one claim
 class Claimed:
     """A delivery that this courier tries now. `attempts` counts this try and fences its verdict.
 
-    `url` is None when its endpoint is gone or switched off: then there is nobody to tell. `secrets` holds one, two while
-    the endpoint changes from one to the other, and none when they cannot be read: the key that they were encrypted with
-    is missing.
+    `url` is None when its endpoint is gone or switched off: then there is nobody to tell. `secrets` holds one, or two
+    while the endpoint changes from one to the other, or none when they cannot be read: the key that they were encrypted
+    with is missing.
     """
 
     id: str
