@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from compaction.errors import InvalidRequest
-from compaction.formats import anthropic_messages, claude_code
+from compaction.formats import anthropic_messages, claude_code, openai_chat
 from compaction.formats.detect import KNOWN, detect
 from compaction.formats.report import ImportReport
 from compaction.formats.transcript import OnProgress, Transcript
@@ -16,7 +16,11 @@ from compaction.formats.transcript import OnProgress, Transcript
 __all__ = ["AUTO", "KNOWN", "ImportReport", "OnProgress", "Transcript", "read"]
 
 AUTO = "auto"
-_READERS = {claude_code.FORMAT: claude_code.read, anthropic_messages.FORMAT: anthropic_messages.read}
+_READERS = {
+    claude_code.FORMAT: claude_code.read,
+    anthropic_messages.FORMAT: anthropic_messages.read,
+    openai_chat.FORMAT: openai_chat.read,
+}
 
 
 def read(file: BinaryIO, *, format_name: str = AUTO, on_progress: OnProgress | None = None) -> Transcript:

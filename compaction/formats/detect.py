@@ -8,8 +8,9 @@ from typing import BinaryIO, Literal
 
 from compaction.core.jsonbytes import Json
 from compaction.errors import InvalidRequest
-from compaction.formats import anthropic_messages, claude_code
-from compaction.formats.document import document_in
+from compaction.formats import anthropic_messages, claude_code, openai_chat
+from compaction.formats.chat_content import PART_TYPES
+from compaction.formats.document import document_in, is_conversation, several_conversations
 from compaction.formats.objects import ObjectReader
 from compaction.formats.plain import decode_object
 from compaction.formats.rows import ROW_START
@@ -17,7 +18,7 @@ from compaction.formats.rows import ROW_START
 Format = Literal["claude_code", "anthropic_messages", "openai_chat"]
 
 PROBED_OBJECTS = 200  # a log can begin with a hundred snapshots; the first message tells
-KNOWN = (claude_code.FORMAT, anthropic_messages.FORMAT)
+KNOWN = (claude_code.FORMAT, anthropic_messages.FORMAT, openai_chat.FORMAT)
 _CLAUDE_TYPES = frozenset(
     {"summary", "system", "progress", "attachment", "file-history-snapshot", "queue-operation", "pr-link"}
 )
@@ -28,27 +29,33 @@ def detect(file: BinaryIO) -> str:
     """The format's name, one of KNOWN. Raises InvalidRequest, naming the formats we know, for any other file."""
     document = document_in(file)
     if document is not None:
-        head = [decode_object(data) for data in document.messages[:PROBED_OBJECTS]]
-        found = {_shape(value) for value in head if value is not None} - {claude_code.FORMAT}
+        found = shapes(map(decode_object, document.messages[:PROBED_OBJECTS])) - {claude_code.FORMAT}
+        if found and _has_functions(document.member("tools")):
+            return openai_chat.FORMAT
     else:
-        found = {_shape(value) for value in _head(file)}
-    for name in (claude_code.FORMAT, "openai_chat", anthropic_messages.FORMAT):
+        head = list(_head(file))
+        found = shapes(head)
+        if not found and (conversations := sum(map(is_conversation, head))):
+            raise several_conversations(conversations)
+    for name in (claude_code.FORMAT, openai_chat.FORMAT, anthropic_messages.FORMAT):
         if name in found:
-            return _known(name)
+            return name
     raise InvalidRequest(f"The transcript's format is unknown. Known formats: {', '.join(KNOWN)}.")
 
 
-def _known(name: str) -> str:
-    if name not in KNOWN:
-        raise InvalidRequest(
-            f"The transcript's format is {name}, which cannot be imported. Known formats: {', '.join(KNOWN)}."
-        )
-    return name
+def shapes(values: Iterable[dict[str, Json] | None]) -> set[str]:
+    """The formats that the objects look like."""
+    return {shape for value in values if value is not None and (shape := _shape(value)) is not None}
 
 
 def _head(file: BinaryIO) -> Iterable[dict[str, Json]]:
     reader = ObjectReader(decode_object, restart=ROW_START)
-    return [found.value for found in islice(reader.read(file), PROBED_OBJECTS)]
+    return (found.value for found in islice(reader.read(file), PROBED_OBJECTS))
+
+
+def _has_functions(tools: Json) -> bool:
+    """Whether tool definitions are those of chat completions."""
+    return isinstance(tools, list) and any(isinstance(tool, dict) and "function" in tool for tool in tools)
 
 
 def _shape(value: dict[str, Json]) -> Format | None:
@@ -75,6 +82,14 @@ def _message_shape(value: dict[str, Json]) -> Format | None:
         return "openai_chat"
     if role == "system" and "metadata" not in value:
         return "openai_chat"  # the Messages API has its system prompt beside the messages
-    if role not in {"user", "assistant", "system"} or not isinstance(value.get("content"), str | list):
+    content = value.get("content")
+    if role not in {"user", "assistant", "system"} or not isinstance(content, str | list):
         return None
+    if isinstance(content, list) and any(isinstance(part, dict) and _is_chat_part(part) for part in content):
+        return "openai_chat"
     return "anthropic_messages"
+
+
+def _is_chat_part(part: dict[str, Json]) -> bool:
+    kind = part.get("type")
+    return isinstance(kind, str) and kind in PART_TYPES

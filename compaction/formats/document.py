@@ -55,6 +55,19 @@ def document_in(file: BinaryIO) -> Document | None:
     return _whole(file, is_list=False) if isinstance(value, dict) and isinstance(value.get("messages"), list) else None
 
 
+def is_conversation(value: Json) -> bool:
+    """Whether an object is a whole conversation: one line of a file for fine-tuning."""
+    return isinstance(value, dict) and "role" not in value and isinstance(value.get("messages"), list)
+
+
+def several_conversations(count: int) -> InvalidRequest:
+    """The refusal of a file that has `count` conversations, or some and messages beside them."""
+    return InvalidRequest(
+        f"The file holds a conversation in each of {count} lines, and an import makes one session. Send each line as a"
+        " file of its own, with ?session_id= to name its session."
+    )
+
+
 def _head(file: BinaryIO, offset: int) -> bytes:
     """How a first line begins that is too long to be a row: it may still be a document."""
     file.seek(offset)

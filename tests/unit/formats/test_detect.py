@@ -75,11 +75,17 @@ def test_messages_of_the_api_are_known_as_lines_list_or_document(data: bytes) ->
         lines([USER, {"role": "assistant", "content": None, "tool_calls": []}]),
         lines({"messages": [USER, {"role": "tool", "tool_call_id": "c", "content": "x"}]}),
         lines(USER, {"role": "developer", "content": "x"}),
+        lines({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a"}}]}),
+        lines({"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]}),
     ],
 )
-def test_open_ai_chat_is_refused_by_name(data: bytes) -> None:
-    with pytest.raises(InvalidRequest, match=r"openai_chat.*Known formats: claude_code, anthropic_messages"):
-        told(data)
+def test_open_ai_chat_is_known_by_its_roles_calls_parts_and_tools(data: bytes) -> None:
+    assert told(data) == "openai_chat"
+
+
+def test_a_conversation_in_each_line_is_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidRequest, match="in each of 2 lines"):
+        told(lines({"messages": [USER]}, {"messages": [USER]}))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +101,6 @@ def test_open_ai_chat_is_refused_by_name(data: bytes) -> None:
         lines({"messages": [{"type": "user", "content": "a gemini turn"}]}),
         lines([{"id": 1, "source": "agent", "action": "run"}]),
         lines({"type": "user", "text": "no message"}),
-        lines({"messages": [USER]}, {"messages": [USER]}),
         lines({"role": "robot", "content": "x"}),
         lines({"role": ["user"], "content": "x"}, {"type": ["user"], "uuid": "u"}),
     ],

@@ -22,8 +22,8 @@ def test_a_named_format_is_taken_at_its_word() -> None:
 
 
 def test_a_format_that_we_do_not_know_is_named_in_the_refusal() -> None:
-    with pytest.raises(InvalidRequest, match="claude_code, anthropic_messages") as caught:
-        formats.read(io.BytesIO(b"{}"), format_name="openai_chat")
+    with pytest.raises(InvalidRequest, match="claude_code, anthropic_messages, openai_chat") as caught:
+        formats.read(io.BytesIO(b"{}"), format_name="word")
     assert caught.value.fields[0][0] == "format"
 
 
