@@ -73,9 +73,10 @@ async def frames(
             if seen.done:
                 yield frame("end", encoded(Job.of(seen)), f"{after_id}{END_MARK}")
                 return
-            state = (seen.status, seen.progress, seen.attempt, seen.coalesced, seen.not_before)
+            progress = await held.standstills.progress(seen)
+            state = (seen.status, progress, seen.attempt, seen.coalesced, seen.not_before)
             if state != shown:
-                yield frame("job", encoded(Job.of(seen)))
+                yield frame("job", encoded(Job.of(seen, progress)))
             elif not events:
                 yield b": still here\n\n"
             shown = state

@@ -15,6 +15,7 @@ from api.depths import Depths
 from api.looks import Looks
 from api.rate_limit import KeyLimit
 from api.revision import Revision, revision_of
+from api.standstills import Standstills
 from compaction import telemetry
 from compaction.errors import CompactdError
 from compaction.settings import Settings
@@ -111,6 +112,7 @@ class Services:
     rings: Rings
     depths: Depths
     revision: Revision
+    standstills: Standstills
     key_limit: KeyLimit | None = None  # None: keys may ask as often as they like
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -143,7 +145,17 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
     try:
         if settings.bootstrap_api_key:
             await _bootstrap(database, settings.bootstrap_api_key, settings.key_pepper)
-        yield Services(settings, database, listener, Looks(database), rings, depths, revision_of(database), key_limit)
+        yield Services(
+            settings,
+            database,
+            listener,
+            Looks(database),
+            rings,
+            depths,
+            revision_of(database),
+            Standstills(database),
+            key_limit,
+        )
     finally:
         if key_limit is not None:
             await key_limit.aclose()

@@ -82,7 +82,8 @@ async def enqueue(
 )
 async def list_jobs(request: Request, caller: Reader, query: Annotated[JobQuery, Query()]) -> Response:
     """The jobs of the key's tenant, newest first."""
-    async with services(request).database.connect() as conn:
+    held = services(request)
+    async with held.database.connect() as conn:
         rows, following = await jobs.list_jobs(
             conn,
             caller.tenant_id,
@@ -95,7 +96,7 @@ async def list_jobs(request: Request, caller: Reader, query: Annotated[JobQuery,
             limit=query.limit,
             cursor=query.cursor,
         )
-    return page([Job.of(row) for row in rows], following)
+    return page([Job.of(row, await held.standstills.progress(row)) for row in rows], following)
 
 
 @router.get(
@@ -122,7 +123,7 @@ async def get_job(
     headers = {} if row.done else {"Retry-After": str(retry_after_seconds(row))}
     if seconds is not None:
         headers["Preference-Applied"] = f"wait={seconds}"
-    return fresh_answer(request, Job.of(row), headers=headers)
+    return fresh_answer(request, Job.of(row, await held.standstills.progress(row)), headers=headers)
 
 
 @router.post(

@@ -116,9 +116,11 @@ async def _workers(held: Services) -> Part:
 
 async def _providers(held: Services) -> Part:
     async with held.database.connect() as conn:
-        shut = [row for row in await pauses.list_pauses(conn) if row.phase != "open"]
+        alive = [one for one in await workers.list_workers(conn) if one.silent_seconds <= SILENT_SECONDS]
+        used = {worker.provider for worker in alive}  # a pause of a credential that is gone troubles nobody
+        shut = [row for row in await pauses.list_pauses(conn) if row.phase != "open" and row.provider in used]
     words = ", ".join(f"{row.provider}: {row.phase} ({row.reason})" for row in shut)
-    return Part(ok=not shut, detail=words or "none is paused")
+    return Part(ok=not shut, detail=words or "none in use is paused")
 
 
 async def _redis(held: Services) -> Part:

@@ -98,7 +98,10 @@ class Job(Answer):
     started_at: datetime | None
     ended_at: datetime | None
     not_before: datetime | None
-    progress: dict[str, Any] = Field(description="{step, percent} of the attempt under way")
+    progress: dict[str, Any] = Field(
+        description="{step, percent} of the attempt under way; of a job that waits for a paused provider "
+        "{step: waiting, reason: provider_paused, cause, until}: the error code behind it and the next look"
+    )
     coalesced: int = Field(description="How many further requests joined this job while it waited")
     was_compacted: bool | None
     reason: str | None = Field(description="Why nothing was compacted, when the job was skipped")
@@ -108,8 +111,8 @@ class Job(Answer):
     result_url: str | None
 
     @classmethod
-    def of(cls, row: JobRow) -> Job:
-        """The job as clients see it."""
+    def of(cls, row: JobRow, progress: dict[str, Any] | None = None) -> Job:
+        """The job as clients see it; `progress` where more is known than stands in the row."""
         has_result = row.status == "succeeded" and bool(row.was_compacted)
         return cls(
             id=row.id,
@@ -124,7 +127,7 @@ class Job(Answer):
             started_at=row.started_at,
             ended_at=row.ended_at,
             not_before=row.not_before,
-            progress=row.progress,
+            progress=row.progress if progress is None else progress,
             coalesced=row.coalesced,
             was_compacted=row.was_compacted,
             reason=row.reason,

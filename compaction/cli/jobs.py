@@ -13,7 +13,7 @@ from rich.text import Text
 from compaction.cli import failures, output
 from compaction.cli.connection import run
 from compaction.cli.output import Column, JsonOption, number
-from compaction.cli.progress import line
+from compaction.cli.progress import PAUSED, line
 from compaction.cli.result_page import print_result
 from compaction.client import Client, Job, TimedOut
 
@@ -165,6 +165,8 @@ def show(job: Job, *, as_json: bool) -> None:
         ("Attempt", f"{job['attempt']} of {job['max_attempts']}"),
         ("Created", f"{output.moment(job['created_at'])} UTC"),
     ]
+    if job["progress"].get("reason") == PAUSED:
+        pairs.append(("Waits", _pause(job["progress"])))
     if job["ended_at"]:
         pairs.append(("Ended", f"{output.moment(job['ended_at'])} UTC"))
     if job["coalesced"]:
@@ -173,6 +175,13 @@ def show(job: Job, *, as_json: bool) -> None:
         pairs.append(("Metadata", json.dumps(job["metadata"])))
     pairs.append(("Next", _next_step(job)))
     output.show(output.facts(pairs))
+
+
+def _pause(progress: dict[str, Any]) -> str:
+    """Of a job that waits for its provider: why, and when it is asked again. The job goes on by itself."""
+    until = progress.get("until")
+    asked = f"; it is asked again at {output.moment(until)} UTC" if until else ""
+    return f"the provider is paused ({progress.get('cause')}){asked}. The job goes on by itself."
 
 
 def status_text(job: Job) -> Text:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from compaction.cli.output import console, safe, shortened
 from compaction.client import Job
 
+PAUSED = "provider_paused"  # the API's word for a job that waits because no worker's provider takes calls
 BAR_COLUMNS = 30
 MAX_NAME_CHARS = 30  # of a file or session in the line
 
@@ -49,6 +50,8 @@ class Line:
 
 
 def _step(job: Job) -> str:
+    if job["progress"].get("reason") == PAUSED:
+        return safe(f"waiting: the provider is paused ({job['progress'].get('cause')})")
     if job["status"] == "queued":
         return "waiting for a worker"
     if job["status"] == "retrying":

@@ -58,6 +58,9 @@ def test_a_refused_key_fails_the_job_that_finds_out_and_keeps_all_others(service
     waiting = [service.enqueue(session)["id"] for session in others]
     service.until(lambda: provider(service)["failed_probes"] >= 2, "nobody probed")
     assert {service.job(job)["status"] for job in waiting} == {"queued"}
+    told = service.until(lambda: service.job(waiting[0])["progress"], "nobody says why the job waits")
+    assert (told["step"], told["reason"], told["cause"]) == ("waiting", "provider_paused", "auth_error")
+    assert told["until"]
     assert len(service.calls) <= 1  # the refused one, unless the count of its tokens was refused before
 
     service.play()
@@ -132,3 +135,6 @@ def test_a_worker_with_another_key_goes_on(service: Service) -> None:
     service.start_worker(ANTHROPIC_API_KEY="sk-another-key")
     assert service.wait(waiting)["status"] == "succeeded"
     assert provider(service)["state"] == "paused"
+    assert not service.http.get("/readyz").json()["parts"]["providers"]["ok"]
+    service.workers[0].stop()  # the last one with the refused key
+    assert service.http.get("/readyz").json()["status"] == "ready"
