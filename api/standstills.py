@@ -26,7 +26,7 @@ class Standstills:
         self._known: Standstill | None = None
 
     async def progress(self, row: JobRow) -> dict[str, Json]:
-        """The job's progress; of one that only a paused provider keeps from starting, what it waits for and until when."""
+        """The job's progress; of one that only a paused provider keeps from starting, what it waits for."""
         if row.status not in _COULD_START or row.not_before > datetime.now(UTC):
             return row.progress
         known = await self._fresh()

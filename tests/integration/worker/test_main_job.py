@@ -142,7 +142,14 @@ def test_an_open_tool_call_stays_open_for_its_result(service: Service) -> None:
 
 
 def test_nothing_private_reaches_the_logs(service: Service) -> None:
-    """After all the jobs above, good and bad ones."""
+    """After a job that went well, one that the provider refused and one whose answer was no summary."""
+    answers: list[Any] = [None, [BROKEN], [{"text": "compute(value) is TASK-1001", "stop_reason": "end_turn"}]]
+    for number, script in enumerate(answers):
+        service.play(script)
+        service.put_session(f"private-{number}", history(5))
+        service.append(f"private-{number}", [{"role": "user", "content": "LATE-7"}])
+        service.compact(f"private-{number}")
+        assert service.calls
     for name in ("api", "worker"):
         text = service.log(name)
         assert text
