@@ -79,7 +79,9 @@ async def import_one(client: Client, path: Path, *, session: str | None = None, 
             else:
                 shown.move("reading and storing", 0.1 + 0.9 * done_bytes / max(total_bytes, 1))
 
-        imported = await client.import_file(path, session_id=session, format_name=format_name, on_progress=on_progress)
+        imported = await client.import_transcript(
+            path, session_id=session, format_name=format_name, on_progress=on_progress
+        )
         shown.end(f"{number(imported['head_seq'])} messages, {number(imported['appended'])} new")
     return imported
 

@@ -1,20 +1,36 @@
-"""The Python client: `async with Client(url, api_key) as client: …`; its errors are in `compaction.client.errors`."""
+"""The Python client: `async with Client(url, api_key) as client: …`.
 
+`compaction.client.sync` is the same for code without await. `AgentHistory` keeps the history of an agent's loop
+small, `verify_webhook` checks what a webhook brings. Errors are in `compaction.client.errors`, the shapes of answers in
+`compaction.client.shapes`.
+"""
+
+from compaction.client.agent_history import AgentHistory
 from compaction.client.client import Client
-from compaction.client.errors import ClientError, Refused, TimedOut, Unreachable
-from compaction.client.shapes import Breaker, Context, Imported, Job, Page, Result, Session
+from compaction.client.errors import ClientError, ContextFull, ForgedWebhook, Refused, Stale, TimedOut, Unreachable
+from compaction.client.shapes import Applied, Breaker, Context, Imported, Job, Page, Readiness, Result, Session
+from compaction.client.timeline import Happening
+from compaction.client.webhooks import verify_webhook
 
 __all__ = [
+    "AgentHistory",
+    "Applied",
     "Breaker",
     "Client",
     "ClientError",
     "Context",
+    "ContextFull",
+    "ForgedWebhook",
+    "Happening",
     "Imported",
     "Job",
     "Page",
+    "Readiness",
     "Refused",
     "Result",
     "Session",
+    "Stale",
     "TimedOut",
     "Unreachable",
+    "verify_webhook",
 ]

@@ -3,39 +3,67 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, Self, cast
+from typing import Any, BinaryIO, Literal, Self, Unpack, cast
 from urllib.parse import quote
-from uuid import uuid4
 
 import httpx2
 
-from compaction.client.errors import Refused, TimedOut, Unreachable
-from compaction.client.http import Http
-from compaction.client.shapes import Appended, Breaker, Context, Imported, Job, Page, Result, Session, StoredSession
+from compaction.client import hashing
+from compaction.client.errors import Refused, Stale, TimedOut, Unreachable, refusal
+from compaction.client.http import MAX_TRIES, Http, Query, is_passing
+from compaction.client.shapes import (
+    Appended,
+    Applied,
+    Breaker,
+    Context,
+    Imported,
+    Job,
+    JobFilters,
+    Page,
+    Readiness,
+    Result,
+    Session,
+    SessionFields,
+    StoredSession,
+    Wanted,
+)
+from compaction.client.timeline import Happening, Timeline
 from compaction.core.jsonbytes import Json
 
 CHUNK_BYTES = 256 * 1024  # of an upload: small enough for a smooth progress line
 LONG_POLL_SECONDS = 25  # below the idle limits of proxies
+POLL_SECONDS = 1.0  # between two looks at a job where long-polling does not get through
 LINES_TYPE = "application/x-ndjson"
+_UNREADY = frozenset({503})  # /readyz says so with its document
 
 Stage = Literal["sending", "reading"]
 OnImport = Callable[[Stage, int, int], None]  # (what is being done, bytes done, bytes in all)
 
 
 class Client:
-    """Speaks to one compactd; use as `async with Client(url, api_key) as client`.
+    """Speaks to one compactd; use as `async with Client(url, api_key) as client`, once for all calls.
 
-    Every method raises Unreachable or Refused (`compaction.client.errors`). Times are seconds.
+    Connections are used again. What fails in passing (a broken connection, 429, 503) is tried again, at most
+    `max_tries` times in all; each POST carries an Idempotency-Key, so that nothing is done twice. Every method raises
+    Unreachable or Refused (`compaction.client.errors`). Times are seconds.
     """
 
-    def __init__(self, url: str, api_key: str, *, transport: httpx2.AsyncBaseTransport | None = None) -> None:
-        self._http = Http(url, api_key, transport=transport)
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        *,
+        max_tries: int = MAX_TRIES,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._http = Http(url, api_key, max_tries=max_tries, transport=transport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -49,9 +77,13 @@ class Client:
         """Closes the connections."""
         await self._http.close()
 
-    async def put_session(self, session_id: str, **fields: Json) -> StoredSession:
-        """Creates a session or changes the given fields: model, system, tools, request, settings, query_source."""
-        return cast("StoredSession", await self._http.json("PUT", _session(session_id), body=fields))
+    async def readiness(self) -> Readiness:
+        """What the service stands on and how it does; also of one that is not ready."""
+        return cast("Readiness", (await self._http.send("GET", "/readyz", tolerated=_UNREADY)).body)
+
+    async def put_session(self, session_id: str, **fields: Unpack[SessionFields]) -> StoredSession:
+        """Creates a session or changes the given fields."""
+        return cast("StoredSession", await self._http.json("PUT", _session(session_id), body=dict(fields)))
 
     async def session(self, session_id: str) -> Session:
         """How a session stands."""
@@ -64,7 +96,10 @@ class Client:
     async def append(
         self, session_id: str, messages: Sequence[Mapping[str, Json]], *, expected_seq: int | None = None
     ) -> Appended:
-        """Appends messages; give each a uuid, and sending a batch twice is safe."""
+        """Appends messages, all or none. Give each a uuid, and sending a batch twice is safe, now and later.
+
+        With `expected_seq` it is refused (code `conflict`) unless it continues exactly there.
+        """
         body: dict[str, Json] = {"messages": list(messages)}
         if expected_seq is not None:
             body["expected_seq"] = expected_seq
@@ -75,19 +110,20 @@ class Client:
         answer = await self._http.json("GET", f"{_session(session_id)}/messages", query={"view": view})
         return cast("list[dict[str, Any]]", answer["data"])
 
-    async def import_file(
+    async def import_transcript(
         self,
-        path: Path,
+        source: Path | bytes,
         *,
         session_id: str | None = None,
         format_name: str = "auto",
         on_progress: OnImport | None = None,
     ) -> Imported:
-        """Imports a transcript file. Raises OSError when it cannot be read."""
+        """Imports a transcript, a file or its bytes; importing it again adds what is new. Raises OSError too."""
         tell = on_progress or (lambda _stage, _done, _total: None)
         query = {"format": format_name} | ({"session_id": session_id} if session_id else {})
-        with await asyncio.to_thread(path.open, "rb") as file:
-            total_bytes = os.fstat(file.fileno()).st_size
+        opened = await asyncio.to_thread(source.open, "rb") if isinstance(source, Path) else io.BytesIO(source)
+        with opened as file:
+            total_bytes = os.fstat(file.fileno()).st_size if isinstance(source, Path) else len(source)
             headers = {"Accept": LINES_TYPE, "Content-Length": str(total_bytes)}
             content = _chunks(file, total_bytes, tell)
             async with self._http.lines("/v1/sessions/import", content, query=query, headers=headers) as lines:
@@ -95,14 +131,17 @@ class Client:
                     if "imported" in line:
                         return cast("Imported", line["imported"])
                     if "problem" in line:
-                        raise Refused(int(line["problem"].get("status", 500)), line["problem"])
+                        raise refusal(int(line["problem"].get("status", 500)), line["problem"])
                     tell("reading", line["progress"]["done_bytes"], line["progress"]["total_bytes"])
         raise Unreachable("The answer ended before the import did; import the file again.")
 
-    async def enqueue(self, session_id: str, *, idempotency_key: str | None = None, **parameters: Json) -> Job:
-        """Enqueues a compaction; `parameters` are those of POST /v1/compactions: trigger, scope, instructions."""
-        headers = {"Idempotency-Key": idempotency_key or uuid4().hex}
-        body = {"session_id": session_id, **parameters}
+    async def enqueue(self, session_id: str, *, idempotency_key: str | None = None, **wanted: Unpack[Wanted]) -> Job:
+        """Enqueues a compaction, or joins the one that waits.
+
+        Calls with one `idempotency_key` give one job, also from different processes; without it each call is its own.
+        """
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
+        body = {"session_id": session_id, **wanted}
         return cast("Job", await self._http.json("POST", "/v1/compactions", body=body, headers=headers))
 
     async def job(self, job_id: str, *, wait_seconds: int = 0) -> Job:
@@ -113,13 +152,31 @@ class Client:
     async def watch(
         self, job_id: str, *, step_seconds: int = LONG_POLL_SECONDS, timeout_seconds: float | None = None
     ) -> AsyncIterator[Job]:
-        """The job now, then at least every `step_seconds`, and last at its end or when the time is over."""
+        """The job now, then at least every `step_seconds`, and last at its end or when the time is over.
+
+        Waits at the server; where something between us cuts that off, it looks every second instead.
+        """
         until = math.inf if timeout_seconds is None else time.monotonic() + timeout_seconds
-        job = await self.job(job_id)
+        job, server_waits = await self.job(job_id), True
         yield job
         while not job["done"] and (left := until - time.monotonic()) > 0:
-            job = await self.job(job_id, wait_seconds=math.ceil(min(left, step_seconds)))
+            if server_waits:
+                job, server_waits = await self._waited(job_id, math.ceil(min(left, step_seconds)))
+            else:
+                await asyncio.sleep(min(left, POLL_SECONDS))
+                job = await self.job(job_id)
             yield job
+
+    async def _waited(self, job_id: str, seconds: int) -> tuple[Job, bool]:
+        """The job after a long-poll, and whether the server can do that."""
+        headers = {"Prefer": f"wait={seconds}"}
+        try:
+            answer = await self._http.send("GET", _job(job_id), headers=headers)
+        except (Unreachable, Refused) as error:
+            if isinstance(error, Refused) and not is_passing(error):
+                raise
+            return await self.job(job_id), False
+        return cast("Job", answer.body), "Preference-Applied" in answer.headers
 
     async def wait(self, job_id: str, *, timeout_seconds: float | None = None) -> Job:
         """The job at its end. Raises TimedOut when that takes longer; the job goes on."""
@@ -128,13 +185,46 @@ class Client:
                 return job
         raise TimedOut(f"The job {job_id} has not ended after {timeout_seconds:g} s.")
 
+    async def compact_and_wait(
+        self, session_id: str, *, timeout_seconds: float | None = None, **wanted: Unpack[Wanted]
+    ) -> Job:
+        """Enqueues a compaction and gives the job at its end. Raises TimedOut when that takes longer."""
+        job = await self.enqueue(session_id, **wanted)
+        return await self.wait(job["id"], timeout_seconds=timeout_seconds)
+
+    async def iter_events(self, job_id: str, *, last_event_id: str | None = None) -> AsyncIterator[Happening]:
+        """What happens to a job, each entry once and in order, until `end`; `last_event_id` goes on behind an entry."""
+        async for one in Timeline(self._http, _job(job_id), last_event_id).happenings():
+            yield one
+
+    async def apply(self, job_id: str, held: Sequence[Mapping[str, Json]]) -> Applied:
+        """Tells that the result of this job replaces `held` (your messages, {role, content}), and gives the newer tail.
+
+        Replace your list by `api_messages`. `held` may be longer than what the result covers. Raises Stale when it is
+        not the same: then nothing was changed, and your list is still yours.
+        """
+        hashes = await asyncio.to_thread(hashing.prefix_hashes, held)
+        try:
+            return await self.apply_hash(job_id, hashes[-1] if hashes else hashing.NOTHING, hashes)
+        except Stale as stale:
+            if not stale.only_longer or stale.length is None:
+                raise
+            return await self.apply_hash(job_id, hashes[stale.length - 1])
+
+    async def apply_hash(self, job_id: str, prefix_hash: str, hashes: Sequence[str] | None = None) -> Applied:
+        """`apply` for those who keep hashes (docs/api.md has the recipe) instead of messages."""
+        body: dict[str, Json] = {"prefix_hash": prefix_hash}
+        if hashes is not None:
+            body["hashes"] = list(hashes)
+        return cast("Applied", await self._http.json("POST", f"{_job(job_id)}/apply", body=body))
+
     async def result(self, job_id: str) -> Result:
         """The result of a job that compacted."""
         return cast("Result", await self._http.json("GET", f"{_job(job_id)}/result"))
 
-    async def jobs(self, **filters: str | int | None) -> Page[Job]:
-        """A page of jobs, newest first; filters: status, session_id, error_code, trigger, limit, cursor."""
-        return cast("Page[Job]", await self._http.json("GET", "/v1/compactions", query=filters))
+    async def jobs(self, **filters: Unpack[JobFilters]) -> Page[Job]:
+        """A page of jobs, newest first."""
+        return cast("Page[Job]", await self._http.json("GET", "/v1/compactions", query=cast("Query", filters)))
 
     async def cancel(self, job_id: str) -> Job:
         """Cancels a job."""
@@ -142,8 +232,7 @@ class Client:
 
     async def retry(self, job_id: str) -> Job:
         """A new job with the parameters of one that has ended."""
-        headers = {"Idempotency-Key": uuid4().hex}
-        return cast("Job", await self._http.json("POST", f"{_job(job_id)}/retry", headers=headers))
+        return cast("Job", await self._http.json("POST", f"{_job(job_id)}/retry"))
 
     async def breaker(self, session_id: str) -> Breaker:
         """A session's circuit breaker."""

@@ -2,9 +2,59 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 Item = TypeVar("Item")
+
+
+Trigger = Literal["auto", "manual", "reactive", "bulk"]
+Level = Literal["ok", "warning", "error", "auto", "blocked"]
+
+
+class SessionFields(TypedDict, total=False):
+    """What PUT /v1/sessions/{id} takes. `model` is needed for a new session."""
+
+    model: str
+    system: str | list[dict[str, Any]] | None
+    tools: list[dict[str, Any]] | None
+    request: dict[str, Any] | None
+    settings: dict[str, Any]
+    query_source: str | None
+
+
+class Scope(TypedDict, total=False):
+    """Which part to compact: `full`, `up_to` the message `uuid`, or `from` it on."""
+
+    kind: Literal["full", "up_to", "from"]
+    uuid: str
+
+
+class Wanted(TypedDict, total=False):
+    """What POST /v1/compactions takes beside the session."""
+
+    trigger: Trigger
+    scope: Scope
+    instructions: str
+    strategy: str
+    fallback: Literal["extractive"]
+    force: bool
+    token_gap: int
+    not_before: str | datetime
+    metadata: dict[str, Any]
+
+
+class JobFilters(TypedDict, total=False):
+    """What GET /v1/compactions can be asked for; times in RFC 3339."""
+
+    status: str | None
+    session_id: str | None
+    error_code: str | None
+    trigger: str | None
+    created_after: str | None
+    created_before: str | None
+    limit: int
+    cursor: str | None
 
 
 class JobError(TypedDict):
@@ -20,7 +70,7 @@ class Job(TypedDict):
 
     id: str
     session_id: str
-    trigger: str
+    trigger: Trigger
     scope: dict[str, Any]
     status: Literal["queued", "running", "retrying", "succeeded", "failed", "cancelled"]
     done: bool
@@ -70,7 +120,7 @@ class Fullness(TypedDict):
     """Tokens of the live view against the marks of its window."""
 
     tokens: int
-    level: Literal["ok", "warning", "error", "auto", "blocked"]
+    level: Level
     percent_left: int
     marks: dict[str, int]
 
@@ -137,6 +187,49 @@ class Result(TypedDict):
     degraded: bool
     hook_results: list[dict[str, Any]]
     created_at: str
+
+
+class Applied(TypedDict):
+    """A result that was taken over: go on with `api_messages`, which are the result and the tail in one list."""
+
+    job_id: str
+    session_id: str
+    applied_at: str
+    covers_through_seq: int
+    head_seq: int
+    messages: list[dict[str, Any]]
+    api_messages: list[dict[str, Any]]
+
+
+class Event(TypedDict):
+    """One entry of a job's timeline; never holds content."""
+
+    id: int
+    at: str
+    type: str
+    data: dict[str, Any]
+
+
+class Part(TypedDict):
+    """One thing that the service stands on."""
+
+    ok: bool
+    detail: str
+
+
+class Readiness(TypedDict):
+    """GET /readyz: `parts` are database, migrations, redis, workers, providers and clock."""
+
+    status: Literal["ready", "degraded", "unready"]
+    parts: dict[str, Part]
+
+
+class WebhookNews(TypedDict):
+    """What a webhook brings: the type (`compaction.succeeded` …), when, and ids and codes; never content."""
+
+    type: str
+    timestamp: str
+    data: dict[str, Any]
 
 
 class Page(TypedDict, Generic[Item]):

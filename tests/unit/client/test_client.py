@@ -109,7 +109,7 @@ async def test_an_answer_of_something_else_is_a_refusal_too(content: bytes) -> N
 
 async def test_waiting_polls_until_the_job_has_ended() -> None:
     states = [job(), job(status="running"), job(status="succeeded", done=True)]
-    api = Api(*(httpx2.Response(200, json=state) for state in states))
+    api = Api(*(httpx2.Response(200, json=state, headers={"Preference-Applied": "wait=25"}) for state in states))
     async with speaking_to(api) as client:
         assert (await client.wait("j1"))["status"] == "succeeded"
     assert [request.headers.get("Prefer") for request in api.requests] == [None, "wait=25", "wait=25"]
@@ -139,7 +139,7 @@ async def test_an_import_streams_the_file_and_tells_its_progress(tmp_path: Path)
     api = Api(httpx2.Response(200, content="".join(json.dumps(line) + "\n" for line in lines)))
     told: list[tuple[str, int, int]] = []
     async with speaking_to(api) as client:
-        imported = await client.import_file(path, on_progress=lambda *state: told.append(state))
+        imported = await client.import_transcript(path, on_progress=lambda *state: told.append(state))
     assert imported["session_id"] == "s1"
     assert api.requests[0].content == path.read_bytes()
     assert api.requests[0].headers["Content-Length"] == "600000"
@@ -152,7 +152,7 @@ async def test_an_import_that_is_refused_halfway_raises_the_problem(tmp_path: Pa
     line = json.dumps({"problem": {"status": 422, "code": "invalid_request", "detail": "Unknown format."}})
     async with speaking_to(Api(httpx2.Response(200, content=line))) as client:
         with pytest.raises(Refused, match="Unknown format"):
-            await client.import_file(path)
+            await client.import_transcript(path)
 
 
 async def test_an_import_whose_answer_breaks_off_is_told(tmp_path: Path) -> None:
@@ -160,4 +160,4 @@ async def test_an_import_whose_answer_breaks_off_is_told(tmp_path: Path) -> None
     path.write_bytes(b"x")
     async with speaking_to(Api(httpx2.Response(200, content=b""))) as client:
         with pytest.raises(Unreachable):
-            await client.import_file(path)
+            await client.import_transcript(path)
