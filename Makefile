@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 READY := .venv/.ready
 RUN := .venv/bin/python
 TEST_WORKERS ?= 2
+THINKING_TESTS := $(addprefix tests/unit/,core store worker) $(wildcard tests/unit/test_*.py)
 THINKING := core pipeline auto calls assembly events task  # the pure modules; the last four are parts of the pipeline
 
 # Sets $$python to a Python >= 3.11 or says what is missing; PYTHON=… names one by hand.
@@ -43,7 +44,7 @@ cases: $(READY)  ## play the shared cases against the running service (COMPACTD_
 
 .PHONY: coverage
 coverage: $(READY)  ## branch coverage of what thinks and decides: 100 %, or it fails
-	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) tests/unit/core $(wildcard tests/unit/test_*.py) --cov-branch \
+	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) $(THINKING_TESTS) --cov-branch \
 	  $(THINKING:%=--cov=compaction.%) --cov-report=term-missing:skip-covered --cov-fail-under=100 $(ARGS)
 
 .PHONY: bench-core
