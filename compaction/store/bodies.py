@@ -39,6 +39,8 @@ _codec = _Codec()
 
 
 class _Seals(Protocol):
+    head: bytes
+
     def seal(self, data: bytes) -> bytes: ...
 
     def open(self, sealed: memoryview) -> bytes: ...
@@ -61,6 +63,11 @@ def use_keys(keys: Sequence[BodyKey]) -> None:
 def are_sealed() -> bool:
     """Whether what is packed now is encrypted."""
     return _sealer is not None
+
+
+def is_current(stored: bytes) -> bool:
+    """Whether it was sealed with the key that writes now."""
+    return _sealer is not None and stored.startswith(SEALED + _sealer.head)
 
 
 def pack(data: bytes) -> bytes:

@@ -24,14 +24,28 @@ class SealedText(TypeDecorator[str]):
         del dialect
         if value is None or not (bodies.are_sealed() or value.startswith(MARK)):
             return value
-        return MARK + base64.b64encode(bodies.pack(value.encode("utf-8"))).decode("ascii")
+        return _sealed(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ANN401 - SQLAlchemy's signature
         """What was given."""
         del dialect
-        if value is None:
-            return None
-        text = str(value)
-        return (
-            bodies.unpack(base64.b64decode(text.removeprefix(MARK))).decode("utf-8") if text.startswith(MARK) else text
-        )
+        return None if value is None else _opened(str(value))
+
+
+def again(stored: str) -> str | None:
+    """A stored text under the key that writes now; None when it is already."""
+    if stored.startswith(MARK) and bodies.is_current(_packed(stored)):
+        return None
+    return _sealed(_opened(stored))
+
+
+def _sealed(text: str) -> str:
+    return MARK + base64.b64encode(bodies.pack(text.encode("utf-8"))).decode("ascii")
+
+
+def _opened(stored: str) -> str:
+    return bodies.unpack(_packed(stored)).decode("utf-8") if stored.startswith(MARK) else stored
+
+
+def _packed(stored: str) -> bytes:
+    return base64.b64decode(stored.removeprefix(MARK))

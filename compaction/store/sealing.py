@@ -27,13 +27,13 @@ class Sealer:
     def __init__(self, keys: Sequence[BodyKey]) -> None:
         self._ciphers = {key.id.encode("ascii"): AESGCM(key.secret) for key in keys}
         identifier = keys[0].id.encode("ascii")
-        self._head = bytes([len(identifier)]) + identifier
+        self.head = bytes([len(identifier)]) + identifier
         self._writing = self._ciphers[identifier]
 
     def seal(self, data: bytes) -> bytes:
         """`data` as nobody without the keys can read it."""
         nonce = secrets.token_bytes(NONCE_BYTES)
-        return self._head + nonce + self._writing.encrypt(nonce, data, self._head)
+        return self.head + nonce + self._writing.encrypt(nonce, data, self.head)
 
     def open(self, sealed: memoryview) -> bytes:
         """What `seal` was given. Raises errors.Internal for an unknown key and for damaged data."""

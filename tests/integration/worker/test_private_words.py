@@ -39,7 +39,7 @@ def error(status: int, kind: str, place: str) -> dict[str, Any]:
     return {"status": status, "body": {"type": "error", "error": {"type": kind, "message": f"no: {said(place)}"}}}
 
 
-GOOD = [{"good_summary": {}}]
+GOOD: list[dict[str, Any]] = [{"good_summary": {}}]
 ANSWERS: dict[str, list[dict[str, Any]]] = {  # how the provider may answer, each with words in it
     "good": GOOD,
     "no-summary": [{"text": f"I went on with the task: {said('went-on')}"}],
