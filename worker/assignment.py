@@ -9,6 +9,7 @@ from functools import partial
 
 from compaction.auto import Switches
 from compaction.core import breaker, cleanup, jsonbytes, session_state
+from compaction.core.hooks import Endpoint
 from compaction.core.messages import Message, decode_message
 from compaction.core.results import Order, SessionFacts
 from compaction.errors import InvalidSession
@@ -77,11 +78,8 @@ class Assignments:
     async def prepare(self, claim: Claim, recorder: AttemptRecorder) -> tuple[Task, Switches, Ports]:
         """What one attempt works with; small queries, no messages yet."""
         job = claim.job
-        async with self.database.connect() as conn:
-            parameters = await session_rows.load_parameters(conn, job.session_id)
-            entries = await state_rows.load(conn, job.session_id)
-            endpoints = await hook_rows.endpoints(conn, job.tenant_id)
-        facts = _facts(claim, parameters)
+        entries, endpoints = await self._state_and_hooks(claim)
+        facts = _facts(claim, session_rows.parameters_in(claim.parameters))
         task = self._task(claim, facts, entries, *await self._limits(facts))
         if ignored := [*ignored_in_session(facts.settings), *task.table.problems]:
             recorder.event("settings_ignored", {"problems": list(ignored)})
@@ -100,6 +98,16 @@ class Assignments:
             last_resort=job.fallback == "extractive",
         )
         return task, switches, ports
+
+    async def _state_and_hooks(self, claim: Claim) -> tuple[Sequence[StateEntry], Sequence[Endpoint]]:
+        """What the claim said is there; most sessions have neither, and then nobody asks."""
+        if not (claim.has_state or claim.has_hooks):
+            return (), ()
+        async with self.database.connect() as conn:
+            return (
+                await state_rows.load(conn, claim.job.session_id) if claim.has_state else (),
+                await hook_rows.endpoints(conn, claim.job.tenant_id) if claim.has_hooks else (),
+            )
 
     async def _limits(self, facts: SessionFacts) -> tuple[ModelLimits, ModelLimits]:
         """What the session's model takes and gives, and what the one does that writes fresh summaries."""

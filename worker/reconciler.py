@@ -63,6 +63,7 @@ class Reconciler:
         self._gauges = gauges
         self._every_seconds = every_seconds
         self._forget_seconds = FORGET_LEASES * lease_seconds
+        self._chores_at = 0.0
         self._forget_at = 0.0
         self._prune_at = time.monotonic() + every_seconds
 
@@ -79,8 +80,10 @@ class Reconciler:
 
     async def turn(self) -> bool:
         """One turn: reap expired leases, send news, ring for what is next, tidy up. Whether jobs wait for slots."""
-        await self._reap()
-        self._courier.turn()
+        if time.monotonic() >= self._chores_at:  # while jobs wait for slots, turns come faster than chores need
+            self._chores_at = time.monotonic() + self._every_seconds
+            await self._reap()
+            self._courier.turn()
         waiting = await self._dispatcher.turn()
         await self._tidy()
         await self._gauges.turned(self._dispatcher.broker_length)

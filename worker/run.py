@@ -163,7 +163,8 @@ class Runner:
             try:
                 async with self._database.connect() as conn:
                     held = await job_rows.finish(conn, claim.job.id, claim.token, finish)
-                    following = await job_rows.next_waiting(conn, claim.job.session_id) if held else None
+                    waits = held is not None and held.session_waits
+                    following = await job_rows.next_waiting(conn, claim.job.session_id) if waits else None
             except CompactdError as error:
                 if number + 1 == COMMIT_TRIES:
                     _log.error("job.commit_lost", job_id=claim.job.id, code=error.code)

@@ -24,6 +24,7 @@ from sqlalchemy import (
     case,
     cast,
     column,
+    exists,
     func,
     insert,
     literal_column,
@@ -36,7 +37,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from compaction.core.breaker import BreakerChange
 from compaction.core.jsonbytes import Json
 from compaction.store import breakers, outbox, plain, session_state
-from compaction.store.job_rows import CANCELLED_ERROR, RUNNING
+from compaction.store.job_rows import CANCELLED_ERROR, RUNNING, status_is
 from compaction.store.notify import CHANNEL
 from compaction.store.results import NewResult
 from compaction.store.tables import attempts, job_events, jobs, results, sessions
@@ -69,6 +70,13 @@ class Finish:
     usage: Mapping[str, Json] | None = None
     forget: Sequence[tuple[str, str]] = ()  # entries of session state, by kind and key (`core.cleanup`)
     remember: tuple[str, str, bytes] | None = None  # one entry of session state to put: kind, key, JSON bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The decision stands. `session_waits`: another job of the session waited when it was applied."""
+
+    session_waits: bool
 
 
 _ID = bindparam("b_job_id", type_=jobs.c.id.type)
@@ -182,18 +190,20 @@ def _finish(*, result: bool, breaker: str | None, events: bool, forget: bool, re
     if events:
         parts.append(events_of(done))
     told = func.pg_notify(literal_column(f"'{CHANNEL}'"), cast(done.c.id, Text))
-    return select(done.c.status, told).add_cte(*(part.cte(f"part_{place}") for place, part in enumerate(parts)))
+    waiting = jobs.alias("waiting")
+    waits = exists().where(waiting.c.session_id == done.c.session_id, status_is(waiting, "queued"))
+    return select(waits, told).add_cte(*(part.cte(f"part_{place}") for place, part in enumerate(parts)))
 
 
-async def finish(conn: AsyncConnection, job_id: str, token: int, decision: Finish) -> bool:
-    """Applies the decision; False when the lease is not the job's any more, and then nothing is written.
+async def finish(conn: AsyncConnection, job_id: str, token: int, decision: Finish) -> Finished | None:
+    """Applies the decision; None when the lease is not the job's any more, and then nothing is written.
 
     One statement, atomic by itself: job, attempt, result, live view, breaker, events, webhooks' outbox and the news for
     who waits. A retry of a job that somebody asked to cancel ends as cancelled.
     """
     known = plain.job_id(job_id)
     if known is None:
-        return False
+        return None
     breaker = decision.breaker
     statement = _finish(
         result=decision.result is not None,
@@ -202,8 +212,8 @@ async def finish(conn: AsyncConnection, job_id: str, token: int, decision: Finis
         forget=bool(decision.forget),
         remember=decision.remember is not None,
     )
-    applied = await conn.execute(statement, _values(known, token, decision))
-    return applied.first() is not None
+    row = (await conn.execute(statement, _values(known, token, decision))).first()
+    return None if row is None else Finished(session_waits=row[0])
 
 
 def _values(job_id: str, token: int, decision: Finish) -> dict[str, Any]:

@@ -33,7 +33,17 @@ from compaction.core.pausing import Phase
 from compaction.store import bodies, plain, session_rows, turns
 from compaction.store.job_rows import READY, WAITING, JobRow, columns
 from compaction.store.session_rows import SessionRow
-from compaction.store.tables import attempts, breakers, jobs, lease_tokens, provider_pauses, sessions, tenants
+from compaction.store.tables import (
+    attempts,
+    breakers,
+    hooks,
+    jobs,
+    lease_tokens,
+    provider_pauses,
+    session_state,
+    sessions,
+    tenants,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,9 @@ class Claim:
     claimed_at: datetime
     age_seconds: float
     spent: tuple[dict[str, Json], ...] = ()  # the records of earlier attempts' calls (attempts.usage)
+    parameters: bytes | None = field(default=None, repr=False)  # of the session, packed (sessions.parameters_in)
+    has_state: bool = True  # the session stores entries of state
+    has_hooks: bool = True  # the tenant has HTTP hooks
     on_trial: bool = False  # the provider was paused until a moment ago: whether this job's call is answered decides
 
 
@@ -117,6 +130,9 @@ def _claim() -> Select[Any]:
             left,
             _provider_is("trial"),
             spent.scalar_subquery(),
+            sessions.c.parameters,
+            exists().where(session_state.c.session_id == claimed.c.session_id),
+            exists().where(hooks.c.tenant_id == claimed.c.tenant_id, hooks.c.enabled),
         )
         .select_from(claimed)
         .join(sessions, sessions.c.id == claimed.c.session_id)
@@ -169,7 +185,7 @@ async def claim(
     job = JobRow(*row[:_JOB_COLUMNS])
     session = SessionRow(*row[_JOB_COLUMNS : _JOB_COLUMNS + _SESSION_COLUMNS])
     rest = row[_JOB_COLUMNS + _SESSION_COLUMNS :]
-    tenant, token, paid_summary, failures, opened_at, code, now, left, on_trial, spent = rest
+    tenant, token, paid_summary, failures, opened_at, code, now, left, on_trial, spent, *asked = rest
     return Claim(
         job=job,
         token=token,
@@ -181,6 +197,9 @@ async def claim(
         claimed_at=now,
         age_seconds=0.0 if left is None else MAX_JOB_AGE_SECONDS - left,
         spent=tuple(spent or ()),
+        parameters=asked[0],
+        has_state=asked[1],
+        has_hooks=asked[2],
         on_trial=on_trial,
     )
 

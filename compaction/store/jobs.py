@@ -2,7 +2,7 @@
 
 from compaction.store.dispatching import View, due, forget_ring, in_flight, look, mark, running_since
 from compaction.store.enqueuing import Enqueued, NewJob, enqueue
-from compaction.store.finishing import Finish, finish
+from compaction.store.finishing import Finish, Finished, finish
 from compaction.store.job_ends import Reaped, cancel, reap_expired
 from compaction.store.job_queue import Claim, claim, next_waiting
 from compaction.store.job_reads import AttemptRow, JobEvent, events, get, list_attempts, list_jobs
@@ -15,6 +15,7 @@ __all__ = [
     "Claim",
     "Enqueued",
     "Finish",
+    "Finished",
     "JobEvent",
     "JobRow",
     "NewJob",

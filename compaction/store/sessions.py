@@ -35,6 +35,7 @@ __all__ = [
     "load_parameters",
     "load_replaced",
     "load_tail",
+    "parameters_in",
     "put",
 ]
 
@@ -127,6 +128,11 @@ async def get(conn: AsyncConnection, tenant_id: int, name: str) -> SessionRow | 
 async def load_parameters(conn: AsyncConnection, session_id: int) -> dict[str, bytes]:
     """The exact JSON bytes of system, tools and request as the producer sent them; what was never sent is missing."""
     stored = (await conn.execute(_PARAMETERS, {"b_id": session_id})).scalar_one_or_none()
+    return parameters_in(stored)
+
+
+def parameters_in(stored: bytes | None) -> dict[str, bytes]:
+    """The members of packed parameters, as `load_parameters` gives them."""
     return {} if stored is None else jsonbytes.members(bodies.unpack(stored))
 
 

@@ -143,7 +143,7 @@ class Stage:
     async def finish(self, claim: Claim, decision: Finish) -> bool:
         """Ends a job's attempt."""
         async with self.database.begin() as conn:
-            return await jobs.finish(conn, claim.job.id, claim.token, decision)
+            return await jobs.finish(conn, claim.job.id, claim.token, decision) is not None
 
     async def retrying(self, session: SessionRow, delay_seconds: float = 0.0) -> JobRow:
         """A job whose first attempt failed and that waits for its next."""

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from compaction.core.breaker import BreakerChange, BreakerState
-from compaction.store import jobs, sessions
+from compaction.store import hooks, jobs, session_state, sessions
 from compaction.store.jobs import Finish
 from tests.integration.store.stage import Stage, message, success, texts
 
@@ -260,3 +260,31 @@ async def test_next_waiting_names_the_sessions_waiting_job_if_it_may_start(stage
     assert await following() is None
     await stage.enqueue(session)
     assert await following() == later.job.id
+
+
+async def test_a_finish_tells_whether_another_job_of_the_session_waits(stage: Stage) -> None:
+    alone, busy = await stage.running(await stage.session()), await stage.session()
+    claim = await stage.running(busy)
+    await stage.enqueue(busy)
+    async with stage.database.begin() as conn:
+        assert await jobs.finish(conn, alone.job.id, alone.token, success(alone)) == jobs.Finished(session_waits=False)
+        assert await jobs.finish(conn, claim.job.id, claim.token, success(claim)) == jobs.Finished(session_waits=True)
+        assert await jobs.finish(conn, claim.job.id, claim.token, success(claim)) is None
+
+
+async def test_a_claim_tells_what_need_not_be_asked_for(stage: Stage) -> None:
+    """Most sessions have no stored state and most tenants no hooks: the claim says so, and two questions are spared."""
+    session = await stage.session()
+    claim = await stage.running(session)
+    assert (claim.has_state, claim.has_hooks) == (False, False)
+    assert sessions.parameters_in(claim.parameters) == {}
+    await stage.finish(claim, Finish(status="retrying"))
+    async with stage.database.begin() as conn:
+        await session_state.put(conn, session.id, "files", "a.py", b"{}")
+        await hooks.add(
+            conn, stage.tenant_id, event="pre_compact", url="https://hooks.example/", secret="s", timeout_seconds=5
+        )
+        await sessions.put(conn, stage.tenant_id, session.name, parameters={"system": b'"be brief"'})
+    again = await stage.claim(claim.job.id)
+    assert (again.has_state, again.has_hooks) == (True, True)
+    assert sessions.parameters_in(again.parameters) == {"system": b'"be brief"'}
