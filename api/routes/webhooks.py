@@ -60,7 +60,7 @@ async def create_webhook(request: Request, caller: HookKeeper, key: IdempotencyK
     body = await bodies.read(request, MAX_BODY_BYTES)
     wanted = await bodies.parse(body, WebhookRequest)
     _check_url(wanted.url, held.settings.hook_rules)
-    secret = new_secret()
+    secret = wanted.secret or new_secret()
     async with once(request, caller, key, body) as work:
         if work.replay is not None:
             raise Conflict(SHOWN)
@@ -140,7 +140,7 @@ async def rotate_secret(request: Request, caller: HookKeeper, webhook_id: Webhoo
     """Get another secret. For `overlap_seconds` each call carries a signature of both, so that none is missed."""
     body = await bodies.read(request, MAX_BODY_BYTES)
     wanted = await bodies.parse(body, WebhookRotation)
-    secret = new_secret()
+    secret = wanted.secret or new_secret()
     async with once(request, caller, key, body) as work:
         if work.replay is not None:
             raise Conflict(SHOWN)

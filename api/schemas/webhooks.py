@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.fields import Answer, Request
-from api.schemas.hooks import Url
+from api.schemas.hooks import Secret, Url
 from compaction.core.webhooks import (
     DEFAULT_OVERLAP_SECONDS,
     EVENTS,
@@ -54,6 +54,7 @@ class WebhookRequest(Request):
 
     url: Url = Field(description="http or https, at a public address unless the operator allows others")
     events: Events = Field(default=list(EVENTS), description="What it hears of; all of them unless said")
+    secret: Secret | None = Field(None, description="whsec_ and base64; without it one is drawn at random")
 
 
 class WebhookChange(Request):
@@ -77,6 +78,7 @@ class WebhookRotation(Request):
     overlap_seconds: Annotated[int, Field(ge=0, le=MAX_OVERLAP_SECONDS)] = Field(
         DEFAULT_OVERLAP_SECONDS, description="How long the old secret signs beside the new one"
     )
+    secret: Secret | None = Field(None, description="The new one; without it one is drawn at random")
 
 
 class Webhook(Answer):

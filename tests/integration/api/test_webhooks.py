@@ -136,6 +136,16 @@ async def test_a_rotated_secret_is_new_and_the_old_one_lives_for_its_overlap(cli
         assert answer.status_code == 422, seconds
 
 
+async def test_an_owner_may_bring_its_own_secrets(client: httpx2.AsyncClient) -> None:
+    first, second = "whsec_" + "A" * 43 + "=", "whsec_" + "B" * 43 + "="
+    hook = await made(client, secret=first)
+    assert hook["secret"] == first
+    path = f"/v1/webhooks/{hook['id']}"
+    assert (await client.post(f"{path}/rotate", json={"secret": second})).json()["secret"] == second
+    assert (await client.post(f"{path}/rotate", json={"secret": "hunter2"})).status_code == 422
+    assert first not in (await client.get(path)).text
+
+
 async def test_a_request_sent_again_makes_nothing_twice_and_keeps_no_secret(
     client: httpx2.AsyncClient, app: FastAPI
 ) -> None:
