@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -19,11 +20,12 @@ from api.services import Services, services
 from compaction import __version__
 from compaction.core.jobs import SELF_FENCE_SECONDS
 from compaction.errors import CompactdError
-from compaction.store import migrate, pauses, workers
+from compaction.store import clock, migrate, pauses, workers
 
 router = APIRouter(tags=["health"])
 
 PROBE_SECONDS = 2.0  # a probe that takes longer is a failed one
+MAX_SKEW_SECONDS = 5.0  # between our clock and the database's: more than any healthy time service leaves
 SILENT_SECONDS = float(SELF_FENCE_SECONDS)  # without a beat for so long a worker has given its jobs up
 
 
@@ -64,7 +66,7 @@ async def docs() -> Response:
 async def readyz(request: Request) -> Response:
     """Whether requests can be served: the database answers and has the newest tables.
 
-    Redis, workers and paused providers are told too, but do not decide: jobs are still accepted and run later.
+    Redis, workers, paused providers and the clock are told too, but do not decide: jobs are accepted and run later.
     """
     held = services(request)
     parts = {"database": await _probed(_database(held))}
@@ -72,6 +74,7 @@ async def readyz(request: Request) -> Response:
         parts["migrations"] = await _probed(_migrations(held))
         parts["workers"] = await _probed(_workers(held))
         parts["providers"] = await _probed(_providers(held))
+        parts["clock"] = await _probed(_clock(held))
     parts["redis"] = await _probed(_redis(held))
     ready = all(parts.get(name, _MISSING).ok for name in ("database", "migrations"))
     degraded = ready and not all(part.ok for part in parts.values())
@@ -121,6 +124,17 @@ async def _providers(held: Services) -> Part:
         shut = [row for row in await pauses.list_pauses(conn) if row.phase != "open" and row.provider in used]
     words = ", ".join(f"{row.provider}: {row.phase} ({row.reason})" for row in shut)
     return Part(ok=not shut, detail=words or "none in use is paused")
+
+
+async def _clock(held: Services) -> Part:
+    """Ours against the database's, by which the product goes; a slow answer is not a wrong clock."""
+    async with held.database.connect() as conn:
+        before = datetime.now(UTC)
+        theirs = await clock.read(conn)
+        after = datetime.now(UTC)
+    seconds = max((before - theirs).total_seconds(), (theirs - after).total_seconds(), 0.0)
+    ok = seconds <= MAX_SKEW_SECONDS
+    return Part(ok=ok, detail="agrees with the database's" if ok else f"{seconds:.0f} s off the database's")
 
 
 async def _redis(held: Services) -> Part:

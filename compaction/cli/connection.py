@@ -20,6 +20,7 @@ Outcome = TypeVar("Outcome")
 
 STATE_FILE = "stack.json"
 LOCAL_FOLDER = ".local"
+MAX_TRIES = 3  # a person waits: an API that is away is told within a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def run(work: Callable[[Client], Awaitable[Outcome]]) -> Outcome:
 
 
 async def _with_client(found: Address, work: Callable[[Client], Awaitable[Outcome]]) -> Outcome:
-    async with Client(found.url, found.api_key) as client:
+    async with Client(found.url, found.api_key, max_tries=MAX_TRIES) as client:
         return await work(client)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import signal
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,9 @@ from compaction.cli.output import JsonOption, number
 from compaction.cli.result_page import api_messages_line, result_facts, summary
 from compaction.cli.sample import write_sample
 from compaction.cli.transfers import import_one
-from compaction.client import Client, Imported, Job, Result
+from compaction.client import Client, ClientError, Imported, Job, Result
+
+CANCEL_SECONDS = 5.0  # the stack stops ten seconds after the signal
 
 Done = tuple[Imported, Job, Result | None]
 
@@ -41,8 +44,30 @@ def demo(
 async def _demonstrated(client: Client, file: Path | None) -> Done:
     imported = await (_import_sample(client) if file is None else _import_file(client, file))
     accepted = await client.enqueue(imported["session_id"], trigger="manual")
-    job = await jobs.ended(client, accepted, None)
+    job = await _ended(client, accepted)
     return imported, job, await client.result(job["id"]) if job["result_url"] else None
+
+
+async def _ended(client: Client, accepted: Job) -> Job:
+    """The job at its end. Whoever interrupts a demo leaves no job behind that the next stack would run."""
+    loop, waiting = asyncio.get_running_loop(), asyncio.create_task(jobs.ended(client, accepted, None))
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(stop, waiting.cancel)
+    try:
+        return await waiting
+    except asyncio.CancelledError:
+        output.say_problem(await _cancelled(client, accepted["id"]))
+        raise typer.Exit(failures.INTERRUPTED) from None
+
+
+async def _cancelled(client: Client, job_id: str) -> str:
+    """Cancels the job; how that went."""
+    try:
+        async with asyncio.timeout(CANCEL_SECONDS):
+            await client.cancel(job_id)
+    except (ClientError, TimeoutError):
+        return f"Interrupted. The job goes on when a stack runs; `compactd cancel {job_id}` ends it."
+    return "Interrupted; the job was cancelled."
 
 
 async def _import_sample(client: Client) -> Imported:
@@ -80,10 +105,8 @@ def _print(imported: Imported, job: Job, result: Result | None) -> None:
 
 def _next_steps(job: Job) -> list[tuple[str, str]]:
     if not job["result_url"]:
-        return [
-            (f"compactd status {job['id']}", "what happened"),
-            (f"compactd retry {job['id']}", "once more"),
-        ]
+        again = [] if jobs.is_final(job) else [(f"compactd retry {job['id']}", "once more")]
+        return [(f"compactd status {job['id']}", "what happened"), *again]
     return [
         (f"compactd result {job['id']} --json", "the whole result"),
         (f"compactd session {job['session_id']}", "how it stands now"),

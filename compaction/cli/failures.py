@@ -8,6 +8,7 @@
 5  the key is not valid, or lacks the scope
 6  the API refused the request
 7  the job had not ended in the given time
+8  the doctor found something wrong
 130  interrupted
 """
 
@@ -25,11 +26,16 @@ NOT_FOUND = 4
 NOT_ALLOWED = 5
 REFUSED = 6
 TIMED_OUT = 7
+UNWELL = 8
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 class NoStack(Exception):
     """Neither the environment nor a credentials file tells where the API is."""
+
+
+class EmptyFile(Exception):
+    """A file without a byte in it; the text is its path."""
 
 
 _CODES = {"not_found": NOT_FOUND, "unauthorized": NOT_ALLOWED, "forbidden": NOT_ALLOWED}
@@ -54,12 +60,16 @@ def told(error: Exception) -> Told | None:
             return Told(f"{error} Start the local stack with `make up`, or set COMPACTD_URL.", UNREACHABLE)
         case NoStack():
             return Told(str(error), UNREACHABLE)
-        case OSError():
+        case OSError() | EmptyFile():
             return _file_trouble(error)
     return None
 
 
-def _file_trouble(error: OSError) -> Told:
+def _file_trouble(error: OSError | EmptyFile) -> Told:
+    if isinstance(error, EmptyFile):
+        return Told(f"{error} is empty: there is nothing to import.", USAGE)
+    if isinstance(error, IsADirectoryError):
+        return Told(f"{error.filename} is a folder. Name a file; `compactd import` takes folders too.", USAGE)
     if isinstance(error, FileNotFoundError):
         return Told(f"There is no file {error.filename}.", NOT_FOUND)
     return Told(f"{error.filename or 'A file'} cannot be used: {error.strerror}.", USAGE)

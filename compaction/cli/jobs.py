@@ -184,6 +184,11 @@ def _pause(progress: dict[str, Any]) -> str:
     return f"the provider is paused ({progress.get('cause')}){asked}. The job goes on by itself."
 
 
+def is_final(job: Job) -> bool:
+    """Whether the job failed for a reason that running it again would meet again."""
+    return job["status"] == "failed" and not (job["error"] is not None and job["error"]["retryable"])
+
+
 def status_text(job: Job) -> Text:
     """The outcome in its colour."""
     colour = {"succeeded": "green", "failed": "red", "cancelled": "yellow"}.get(job["status"], "cyan")
@@ -217,6 +222,6 @@ def _next_step(job: Job) -> str:
         return f"compactd result {job['id']}"
     if not job["done"]:
         return f"compactd wait {job['id']}"
-    if job["status"] == "succeeded":
+    if job["status"] == "succeeded" or is_final(job):
         return f"compactd session {job['session_id']}"
     return f"compactd retry {job['id']}"

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from compaction import __version__
-from compaction.cli import demo, jobs, local, sessions, transfers
+from compaction.cli import demo, doctor, jobs, local, sessions, transfers
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 the job failed, 2 wrong usage, 3 API not reachable, 4 not found, "
-    "5 key not allowed, 6 refused, 7 not ended in time."
+    "5 key not allowed, 6 refused, 7 not ended in time, 8 the doctor found something."
 )
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ for command in (jobs.compact, jobs.status, jobs.wait, jobs.result, jobs.jobs, jo
     app.command(command.__name__)(command)
 app.command("session")(sessions.session)
 app.command("breaker")(sessions.breaker)
+app.command("doctor")(doctor.doctor)
 app.command("env")(local.env)
 app.command("sample")(local.sample)
 

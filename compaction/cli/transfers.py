@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,7 +70,8 @@ def import_(
 
 
 async def import_one(client: Client, path: Path, *, session: str | None = None, format_name: str = "auto") -> Imported:
-    """Imports a file with a live line. Raises ClientError or OSError."""
+    """Imports a file with a live line. Raises ClientError, OSError or failures.EmptyFile."""
+    await asyncio.to_thread(_check, path)
     with line(f"import {path.name}") as shown:
 
         def on_progress(stage: str, done_bytes: int, total_bytes: int) -> None:
@@ -91,7 +93,7 @@ async def _sent(client: Client, path: Path, session: str | None, format_name: st
         return Sent(path, await import_one(client, path, session=session, format_name=format_name))
     except Unreachable:
         raise  # the other files would fare no better
-    except (ClientError, OSError) as error:
+    except (ClientError, OSError, failures.EmptyFile) as error:
         return Sent(path, None, failures.told(error))
 
 
@@ -99,10 +101,21 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(item for item in path.rglob("*") if item.suffix in SUFFIXES and item.is_file())
+            found += sorted(item for item in path.rglob("*") if _is_transcript(item, path))
         else:
             found.append(path)
     return found
+
+
+def _check(path: Path) -> None:
+    if path.is_file() and not path.stat().st_size:
+        raise failures.EmptyFile(str(path))
+
+
+def _is_transcript(item: Path, folder: Path) -> bool:
+    """Whether a file somewhere in a folder is taken: hidden files and folders are other programs' business."""
+    hidden = any(part.startswith(".") for part in item.relative_to(folder).parts)
+    return item.suffix in SUFFIXES and not hidden and item.is_file()
 
 
 def _document(sent: Sent) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Literal, Unpack
 from uuid import UUID, uuid4
 
@@ -117,8 +118,8 @@ class AgentHistory:
             self.trouble = error
             return list(messages)
         except Refused as error:
-            if not is_passing(error):
-                raise
+            if not (is_passing(error) or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR):
+                raise  # what was given is wrong, and would be at each call
             self.trouble = error
             return list(messages)
         return list(messages) if smaller is None else smaller

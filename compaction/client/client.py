@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, Self, Unpack, cast
@@ -80,6 +81,18 @@ class Client:
     async def readiness(self) -> Readiness:
         """What the service stands on and how it does; also of one that is not ready."""
         return cast("Readiness", (await self._http.send("GET", "/readyz", tolerated=_UNREADY)).body)
+
+    async def clock_ahead_seconds(self) -> float:
+        """How far this machine's clock is ahead of the API's; below 0 when it is behind. Exact to a second or so.
+
+        Raises ValueError when what answers is no compactd.
+        """
+        before = time.time()
+        answer = await self._http.send("GET", "/healthz")
+        if not isinstance(answer.body, dict) or "version" not in answer.body:
+            raise ValueError("what answers is no compactd")
+        theirs = parsedate_to_datetime(answer.headers["Date"]).timestamp()  # cut to the second
+        return max(before - theirs - 1, 0.0) + min(time.time() - theirs, 0.0)
 
     async def put_session(self, session_id: str, **fields: Unpack[SessionFields]) -> StoredSession:
         """Creates a session or changes the given fields."""

@@ -159,6 +159,7 @@ class Client:
         self._waited.close(AsyncClient.close)
 
     readiness = _waiting(AsyncClient.readiness)
+    clock_ahead_seconds = _waiting(AsyncClient.clock_ahead_seconds)
     put_session = _waiting(AsyncClient.put_session)
     session = _waiting(AsyncClient.session)
     context = _waiting(AsyncClient.context)
