@@ -42,8 +42,7 @@ def test_the_summary_comes_back_out_of_its_message(
 def test_the_message_reads_in_order() -> None:
     text = summary.compact_text(BODY, kept_tail=True, auto=True, pinned=("P",))
     places = [
-        text.index(part)
-        for part in (TEXTS["continuation"], "- P", BODY, TEXTS["recent_kept"], TEXTS["carry_on"])
+        text.index(part) for part in (TEXTS["continuation"], "- P", BODY, TEXTS["recent_kept"], TEXTS["carry_on"])
     ]
     assert places == sorted(places)
     assert "<summary>" not in text
