@@ -81,7 +81,9 @@ def demo(file: str | None, environ: Mapping[str, str], stop: StopRequest, comman
     """Shows the main job on the stack that runs in the folder, or on one that is started for it and stopped again."""
     report = reporter(sys.stderr)
     path = Path(file).expanduser() if file else None
-    if path is not None and not path.is_file():
+    if path is not None and path.is_dir():
+        raise LocalError(f"{path} is a folder. Name a transcript file, or import the folder with `compactd import`.")
+    if path is not None and not path.exists():
         raise LocalError(f"There is no file {path}.")
     settings = StackSettings.read(environ, default_port=0)
     folder = StackFolder(settings.folder)
@@ -89,8 +91,11 @@ def demo(file: str | None, environ: Mapping[str, str], stop: StopRequest, comman
         return _demo_elsewhere(folder, path, settings, stop, commands)
     with folder, running(settings, folder, stop, report, commands) as (stack, state):
         process = _start_demo(state, path, settings, commands)
-        stack.watch(lambda: not process.is_alive)
-        return _outcome(process, stop)
+        try:
+            stack.watch(lambda: not process.is_alive)
+            return _outcome(process, stop)
+        finally:
+            process.stop(stop)  # before the stack: an interrupted demo cancels its job while there is an API
 
 
 def _demo_elsewhere(
@@ -141,6 +146,8 @@ def main(arguments: Sequence[str], commands: StackCommands | None = None) -> int
     except Interrupted:
         return 0 if options.action == "up" else INTERRUPTED
     except LocalError as problem:
+        if stop.is_asked:  # Ctrl-C reaches the helpers of a start too, and what they say of it is no news
+            return 0 if options.action == "up" else INTERRUPTED
         print(problem, file=sys.stderr)
         return 1
 

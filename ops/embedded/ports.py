@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 
 LOOPBACK = "127.0.0.1"
@@ -14,12 +16,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_free(port: int, host: str = LOOPBACK) -> bool:
-    """Whether a server could listen there."""
+def port_problem(port: int, host: str = LOOPBACK) -> str | None:
+    """Why no server of this user's could listen there, as the end of a sentence; None when one could."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
-        return True
+        except PermissionError:
+            return "needs more rights than this user has (ports below 1024 usually do)"
+        except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            return "is taken" if taken else f"cannot be used on {host} ({os.strerror(error.errno or 0)})"
+        return None

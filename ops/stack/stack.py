@@ -11,7 +11,7 @@ from pathlib import Path
 from ops.embedded import Postgres, Valkey
 from ops.embedded.databases import MIGRATE_SECONDS
 from ops.embedded.errors import LocalError
-from ops.embedded.ports import LOOPBACK, free_port, is_free
+from ops.embedded.ports import LOOPBACK, free_port, port_problem
 from ops.embedded.processes import Command, run_to_end
 from ops.embedded.waiting import StopRequest
 from ops.stack.folder import StackFolder, StackState
@@ -92,9 +92,9 @@ class Stack:
     def _choose_port(self) -> None:
         if self._port == 0:
             self._port = free_port()
-        elif not is_free(self._port, self._settings.host):
+        elif (problem := port_problem(self._port, self._settings.host)) is not None:
             raise LocalError(
-                f"Port {self._port} is taken. Set COMPACTD_PORT to another one, or to 0 for any free port."
+                f"Port {self._port} {problem}. Set COMPACTD_PORT to another one, or to 0 for any free port."
             )
 
     def _migrate(self) -> None:

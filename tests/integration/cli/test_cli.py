@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,6 +64,26 @@ def test_the_demo_shows_the_whole_job(service: Service) -> None:
     assert again.json["result"]["job_id"] == again.json["job"]["id"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_cancels_its_job(service: Service, number: signal.Signals) -> None:
+    service.play([{"delay_s": 60, "good_summary": {}}])
+    environ = {"PATH": os.environ["PATH"], "COMPACTD_URL": str(service.http.base_url), "COMPACTD_API_KEY": KEY}
+    command = [str(Path(sys.executable).with_name("compactd")), "demo"]
+    demo = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        service.until(lambda: service.calls, "the demo's job calls nobody")
+        demo.send_signal(number)
+        _, told = demo.communicate(timeout=60)
+    finally:
+        demo.kill()
+    assert demo.returncode == 130
+    assert "the job was cancelled" in " ".join(told.split())
+    assert "Traceback" not in told
+    newest = compactd(service, "jobs", "--limit", "1", "--json").json["data"][0]
+    assert newest["session_id"].startswith("demo-")
+    assert service.wait(newest["id"])["status"] == "cancelled"
+
+
 def test_a_session_is_compacted_and_shown(service: Service) -> None:
     service.put_session("cli-1", history(20))
     waited = compactd(service, "compact", "cli-1", "--instructions", "Keep names.", "--wait", "--json")
@@ -95,6 +116,7 @@ def test_a_failed_job_ends_with_1_and_can_be_run_again(service: Service) -> None
     failed = compactd(service, "compact", "cli-3", "--wait")
     assert failed.code == 1
     assert "failed: api_error" in failed.out
+    assert "compactd retry" not in failed.out  # the provider would refuse it again
     job = compactd(service, "jobs", "--session", "cli-3", "--json").json["data"][0]
     assert compactd(service, "wait", job["id"]).code == 1
     assert compactd(service, "result", job["id"]).code == 4
@@ -129,16 +151,25 @@ def test_files_and_folders_are_imported_and_what_is_none_is_named(service: Servi
     good, bad = tmp_path / "logs" / "good.jsonl", tmp_path / "logs" / "bad.jsonl"
     good.parent.mkdir()
     bad.write_text("what is this?\n")
+    hidden = tmp_path / "logs" / ".cache" / "hidden.jsonl"
+    hidden.parent.mkdir()
+    hidden.write_text("not ours\n")
     sample = compactd(service, "sample").out
     good.write_text(sample)
     done = compactd(service, "import", str(tmp_path / "logs"))
     assert done.code == 6
     assert "bad.jsonl" in done.err
+    assert "hidden" not in done.out + done.err
     assert "good.jsonl" in done.out
     named = compactd(service, "import", str(good), "--session", "cli-6", "--json")
     assert named.code == 0
     assert named.json[0]["imported"]["session_id"] == "cli-6"
     assert compactd(service, "import", str(tmp_path / "none.jsonl")).code == 4
+    (tmp_path / "empty.jsonl").touch()
+    empty = compactd(service, "import", str(tmp_path / "empty.jsonl"))
+    assert (empty.code, "is empty" in " ".join(empty.err.split())) == (2, True)
+    folder = compactd(service, "demo", str(tmp_path))
+    assert (folder.code, "is a folder" in " ".join(folder.err.split())) == (2, True)
     assert compactd(service, "import", str(tmp_path / "logs"), "--session", "x").code == 2
 
 

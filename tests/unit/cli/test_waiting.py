@@ -1,4 +1,4 @@
-"""A job that waits for a paused provider says so."""
+"""What a job's page and line say: that it waits for a paused provider, and what helps when it has failed."""
 
 from __future__ import annotations
 
@@ -43,3 +43,13 @@ def test_its_page_names_the_cause_and_the_next_look(capsys: pytest.CaptureFixtur
 def test_whoever_waits_sees_it_in_the_line(capsys: pytest.CaptureFixture[str]) -> None:
     Line(None, "compact").show_job(JOB)  # type: ignore[arg-type]  # a test's shorthand
     assert "waiting: the provider is paused (auth_error)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("retryable", "offered"), [(True, True), (False, False)])
+def test_running_again_is_offered_where_it_can_help(
+    capsys: pytest.CaptureFixture[str], *, retryable: bool, offered: bool
+) -> None:
+    error = {"code": "api_error", "message": "No.", "retryable": retryable}
+    failed = JOB | {"status": "failed", "done": True, "progress": {}, "error": error}
+    jobs.show(failed, as_json=False)  # type: ignore[arg-type]  # a test's shorthand
+    assert ("compactd retry" in capsys.readouterr().out) is offered
