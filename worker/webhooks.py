@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from compaction import telemetry
-from compaction.core.webhooks import BACKOFF_BASE_SECONDS, DISABLE_DAYS, Attempt, Standing, Verdict, judge
+from compaction.core.webhooks import BACKOFF_BASE_SECONDS, DISABLE_DAYS, Attempt, Standing, Verdict, is_over, judge
 from compaction.errors import CompactdError
 from compaction.store import deliveries
 from compaction.store.deliveries import Claimed
@@ -20,13 +20,18 @@ from compaction.store.engine import Database
 from compaction.webhooks.sender import Letter
 
 MAX_IN_FLIGHT = 64  # tries at once; a receiver takes some hundred milliseconds, so hundreds of deliveries a second
-MAX_TENANT_IN_FLIGHT = 16  # of them for one tenant, so that its slow receivers delay its own news alone
+TENANT_IN_FLIGHT = 16  # with so many under way a tenant waits, so that its slow receivers delay its own news alone
+ENDPOINT_IN_FLIGHT = 4  # with so many an endpoint waits, so that a slow one leaves room for its tenant's others
+HANDFUL = 8  # taken of one tenant at once
 CLAIM_MARGIN_SECONDS = 5.0  # over the longest try, to write down what it came to
 LOOK_SECONDS = 0.5  # how soon others are looked at while a busy tenant's receivers take their time
 DAY_SECONDS = 86_400.0
 
+Key = TypeVar("Key")
+
 _log = telemetry.logger("webhooks")
 _NOBODY = Verdict("dropped", error="endpoint_disabled")
+_GIVEN_UP = Verdict("failed", error="given_up")
 
 
 class Sends(Protocol):
@@ -56,7 +61,8 @@ class Courier:
         self._disable_seconds = disable_days * DAY_SECONDS
         self._round: asyncio.Task[None] | None = None
         self._tries: set[asyncio.Task[None]] = set()
-        self._in_flight: Counter[int] = Counter()
+        self._tenants: Counter[int] = Counter()  # deliveries under way by tenant
+        self._endpoints: Counter[str] = Counter()  # and by endpoint
         self._after_tenant_id = 0
 
     def turn(self) -> None:
@@ -69,10 +75,10 @@ class Courier:
         try:
             while True:
                 await self._wait_for_room()
-                busy = self._busy()
-                if await self._take(busy):
+                passed_over = _at_least(self._tenants, TENANT_IN_FLIGHT), _at_least(self._endpoints, ENDPOINT_IN_FLIGHT)
+                if await self._take(*passed_over):
                     continue
-                if not busy:
+                if not any(passed_over):
                     return
                 if self._tries:
                     await asyncio.wait(self._tries, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -90,15 +96,16 @@ class Courier:
         while len(self._tries) >= MAX_IN_FLIGHT:
             await asyncio.wait(self._tries, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _take(self, busy: list[int]) -> bool:
-        """One handful, tenants in turn, none of the busy ones. Whether there was any, or others are to be looked at."""
+    async def _take(self, busy: list[int], slow: list[str]) -> bool:
+        """A handful of each tenant in turn. Whether there was any, or others are to be looked at."""
         async with self._database.begin() as conn:
             claimed = await deliveries.claim(
                 conn,
                 limit=MAX_IN_FLIGHT - len(self._tries),
-                each=MAX_TENANT_IN_FLIGHT // 2,
+                each=HANDFUL,
                 claim_seconds=self._claim_seconds,
                 busy=busy,
+                slow=slow,
                 after_tenant_id=self._after_tenant_id,
             )
         wrapped = not claimed and self._after_tenant_id > 0
@@ -107,21 +114,17 @@ class Courier:
             self._begin(one)
         return bool(claimed) or wrapped
 
-    def _busy(self) -> list[int]:
-        """The tenants that must wait for their own receivers."""
-        return [tenant for tenant, count in self._in_flight.items() if count >= MAX_TENANT_IN_FLIGHT // 2]
-
     def _begin(self, claimed: Claimed) -> None:
-        self._in_flight[claimed.tenant_id] += 1
+        self._tenants[claimed.tenant_id] += 1
+        self._endpoints[claimed.endpoint_id] += 1
         task = asyncio.create_task(self._deliver(claimed), name="webhook delivery")
         self._tries.add(task)
-        task.add_done_callback(lambda done: self._end(done, claimed.tenant_id))
+        task.add_done_callback(lambda done: self._end(done, claimed))
 
-    def _end(self, task: asyncio.Task[None], tenant_id: int) -> None:
+    def _end(self, task: asyncio.Task[None], claimed: Claimed) -> None:
         self._tries.discard(task)
-        self._in_flight[tenant_id] -= 1
-        if self._in_flight[tenant_id] <= 0:
-            del self._in_flight[tenant_id]
+        self._tenants -= Counter([claimed.tenant_id])  # which drops what is nought
+        self._endpoints -= Counter([claimed.endpoint_id])
 
     async def _deliver(self, claimed: Claimed) -> None:
         verdict = await self._verdict(claimed)
@@ -137,16 +140,23 @@ class Courier:
         _log.info("webhook.tried", **facts)
 
     async def _verdict(self, claimed: Claimed) -> Verdict:
+        standing = Standing(claimed.attempts, claimed.age_seconds, claimed.failing_seconds)
         if claimed.url is None:
             return _NOBODY
+        if is_over(standing):
+            return _GIVEN_UP
         attempt = Attempt(problem="secret_unreadable")
         if claimed.secrets:
             letter = Letter(claimed.id, claimed.tenant, claimed.url, claimed.secrets, claimed.payload)
             attempt = await self._sender.send(letter)
         return judge(
             attempt,
-            Standing(claimed.attempts, claimed.age_seconds, claimed.failing_seconds),
+            standing,
             dice=random.random(),  # noqa: S311 - it spreads retries, it hides nothing
             base_seconds=self._base_seconds,
             disable_seconds=self._disable_seconds,
         )
+
+
+def _at_least(counted: Counter[Key], limit: int) -> list[Key]:
+    return [key for key, count in counted.items() if count >= limit]

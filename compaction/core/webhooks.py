@@ -65,6 +65,14 @@ class Verdict:
     disable: DisabledReason | None = None
 
 
+def is_over(standing: Standing) -> bool:
+    """Whether a delivery is given up without another call: its three days are over, and calls have failed before.
+
+    So a receiver that was down for days costs one look at each old delivery and not a timeout.
+    """
+    return standing.age_seconds > GIVE_UP_SECONDS and (standing.attempts > 1 or standing.failing_seconds > 0)
+
+
 def judge(
     attempt: Attempt,
     standing: Standing,

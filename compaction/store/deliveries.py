@@ -90,7 +90,12 @@ def _claim() -> Select[Any]:
     turn = select(waiting.c.id).where(waiting.c.id.is_not(None)).limit(literal_column(str(MAX_TENANTS))).cte("turn")
     oldest = (
         select(_TABLE.c.id)
-        .where(_PENDING, _TABLE.c.tenant_id == turn.c.id, _TABLE.c.not_before <= func.now())
+        .where(
+            _PENDING,
+            _TABLE.c.tenant_id == turn.c.id,
+            _TABLE.c.not_before <= func.now(),
+            _TABLE.c.endpoint_id != func.all(bindparam("b_slow", type_=ARRAY(_TABLE.c.endpoint_id.type))),
+        )
         .order_by(_TABLE.c.not_before, _TABLE.c.id)
         .limit(bindparam("b_each", type_=Integer))
         .with_for_update(skip_locked=True)
@@ -204,9 +209,12 @@ async def claim(  # noqa: PLR0913 - how much, from whom
     each: int,
     claim_seconds: float,
     busy: Collection[int] = (),
+    slow: Collection[str] = (),
     after_tenant_id: int = 0,
 ) -> list[Claimed]:
-    """Takes up to `limit` due deliveries, at most `each` of a tenant, none of the `busy` ones, behind a tenant.
+    """Takes up to `limit` due deliveries, at most `each` of a tenant, behind a tenant.
+
+    None for `busy` tenants, and none for `slow` endpoints.
 
     They are due again after `claim_seconds`, should this courier die. Safe with several couriers at once.
     """
@@ -215,6 +223,7 @@ async def claim(  # noqa: PLR0913 - how much, from whom
         "b_each": each,
         "b_claim_seconds": claim_seconds,
         "b_busy": list(busy),
+        "b_slow": list(slow),
         "b_after_tenant_id": after_tenant_id,
     }
     return [_claimed(*row) for row in await conn.execute(_CLAIM, values)]

@@ -13,7 +13,7 @@ from compaction.store import outbox, webhooks
 from compaction.store.engine import Database
 from compaction.webhooks.sender import Letter
 from tests.integration.store.stage import Stage, staged
-from worker.webhooks import MAX_IN_FLIGHT, MAX_TENANT_IN_FLIGHT, Courier
+from worker.webhooks import HANDFUL, MAX_IN_FLIGHT, TENANT_IN_FLIGHT, Courier
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ SECRET = "whsec_" + "A" * 43 + "="
 
 @dataclass
 class Sender:
-    """Counts its letters; those to a `held` tenant wait until `let_go`, those to a `broken` one fail."""
+    """Counts its letters; those to a `held` tenant or address wait until `let_go`, those to a `broken` tenant fail."""
 
     held: set[str] = field(default_factory=set)
     broken: set[str] = field(default_factory=set)
@@ -35,7 +35,7 @@ class Sender:
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         self.sent.append(letter)
-        if letter.tenant in self.held:
+        if {letter.tenant, letter.url} & self.held:
             await self.let_go.wait()
         else:
             await asyncio.sleep(0)
@@ -60,11 +60,16 @@ def courier(database: Database, sender: Sender) -> Courier:
 async def tenant_with_news(database: Database, count: int) -> Stage:
     """A tenant whose one endpoint has so many deliveries waiting."""
     stage = await staged(database)
-    async with database.begin() as conn:
-        one = await webhooks.add(conn, stage.tenant_id, url="https://x.example.com/", events=EVENTS, secret=SECRET)
+    await news_for(stage, "https://x.example.com/", count)
+    return stage
+
+
+async def news_for(stage: Stage, url: str, count: int) -> None:
+    """A new endpoint of the tenant with so many deliveries waiting."""
+    async with stage.database.begin() as conn:
+        one = await webhooks.add(conn, stage.tenant_id, url=url, events=EVENTS, secret=SECRET)
         for _ in range(count):
             await outbox.ping(conn, stage.tenant_id, one.id)
-    return stage
 
 
 async def counted(stage: Stage) -> dict[str, int]:
@@ -86,7 +91,7 @@ async def test_all_that_is_due_is_delivered_once(database: Database) -> None:
     await one.idle()
     assert await counted(stage) == {"delivered": 100}
     assert len({letter.delivery_id for letter in sender.sent}) == len(sender.sent) == 100
-    assert sender.most <= MAX_TENANT_IN_FLIGHT
+    assert sender.most < TENANT_IN_FLIGHT + HANDFUL
 
 
 async def test_a_tenant_whose_receivers_hang_delays_only_itself(database: Database) -> None:
@@ -103,10 +108,37 @@ async def test_a_tenant_whose_receivers_hang_delays_only_itself(database: Databa
         return await counted(slow) == {"delivered": 100}
 
     await until(quick_is_done)
-    assert sender.to(slow.tenant) < MAX_TENANT_IN_FLIGHT
+    assert sender.to(slow.tenant) < TENANT_IN_FLIGHT + HANDFUL
     sender.let_go.set()
     await until(slow_is_done)
     await one.idle()
+
+
+async def test_a_receiver_that_hangs_leaves_room_for_its_tenants_others(database: Database) -> None:
+    stage, sender = await staged(database), Sender()
+    hanging, quick = "https://hanging.example.com/", "https://quick.example.com/"
+    sender.held.add(hanging)
+    await news_for(stage, hanging, 60)
+    await news_for(stage, quick, 40)
+    one = courier(database, sender)
+    one.turn()
+
+    async def quick_is_done() -> bool:
+        return await counted(stage) == {"delivered": 40, "pending": 60}
+
+    await until(quick_is_done)
+    assert sum(1 for letter in sender.sent if letter.url == hanging) <= HANDFUL
+    sender.let_go.set()
+    await one.idle()
+
+
+async def test_what_has_failed_for_three_days_is_given_up_without_a_call(database: Database) -> None:
+    stage, sender = await tenant_with_news(database, 40), Sender()
+    await stage.change("UPDATE webhook_deliveries SET attempts = 9, created_at = now() - interval '4 days'")
+    one = courier(database, sender)
+    await one.deliver_due()
+    await one.idle()
+    assert (await counted(stage), sender.sent) == ({"failed": 40}, [])
 
 
 async def test_never_more_are_under_way_than_agreed(database: Database) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.webhooks import Attempt, Standing, judge, retry_seconds
+from compaction.core.webhooks import Attempt, Standing, is_over, judge, retry_seconds
 
 DAY = 86_400.0
 MIDDLE = 0.5  # dice that change nothing
@@ -48,6 +48,17 @@ def test_what_went_wrong_before_a_status_is_told_by_its_code() -> None:
 def test_after_three_days_it_is_given_up(age_days: float, status: str) -> None:
     """The tenth try would come six hours later: at an age of 2.75 days that is the end of the third day."""
     assert judge(Attempt(503), Standing(9, age_days * DAY), dice=MIDDLE).status == status
+
+
+@pytest.mark.parametrize(
+    ("attempts", "age_days", "failing_days", "over"),
+    [(2, 3.1, 0.0, True), (1, 3.1, 1.0, True), (1, 9.0, 0.0, False), (7, 2.9, 2.0, False)],
+)
+def test_an_old_delivery_is_given_up_without_a_call_when_calls_failed(
+    attempts: int, age_days: float, failing_days: float, *, over: bool
+) -> None:
+    """After a long outage of our own the first call is still made."""
+    assert is_over(Standing(attempts, age_days * DAY, failing_days * DAY)) is over
 
 
 def test_a_receiver_that_says_it_is_gone_is_asked_no_more() -> None:
