@@ -14,7 +14,7 @@ from typing import Annotated
 from fastapi import Header
 
 from api.answers import encoded
-from api.schemas.compactions import Event, Job
+from api.schemas.compactions import Event
 from api.services import Services
 from compaction.errors import InvalidRequest
 from compaction.store.job_rows import JobRow
@@ -61,22 +61,21 @@ async def frames(
     shown: tuple[object, ...] | None = None
     with held.listener.watch(row.id) as watch:  # listens before the first look: nothing in between is missed
         while True:
-            # The job before its events: an end that is seen here has its events already.
-            seen = await held.looks.job(row.tenant_id, row.id)
-            events = await held.looks.events(row.id, after_id)
+            found = await held.looks.timeline(row.tenant_id, row.id, after_id)
+            if found is None:
+                return  # retention took it away
+            seen, events = found
             for event in events:
                 after_id = event.id
                 shape = Event(id=event.id, at=event.at, type=event.type, data=event.data)
                 yield frame(event.type, encoded(shape), str(event.id))
-            if seen is None:
-                return  # retention took it away
-            if seen.done:
-                yield frame("end", encoded(Job.of(seen)), f"{after_id}{END_MARK}")
+            now = seen.row
+            if now.done:
+                yield frame("end", seen.document, f"{after_id}{END_MARK}")
                 return
-            progress = await held.standstills.progress(seen)
-            state = (seen.status, progress, seen.attempt, seen.coalesced, seen.not_before)
+            state = (now.status, seen.progress, now.attempt, now.coalesced, now.not_before)
             if state != shown:
-                yield frame("job", encoded(Job.of(seen, progress)))
+                yield frame("job", seen.document)
             elif not events:
                 yield b": still here\n\n"
             shown = state

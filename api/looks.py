@@ -10,14 +10,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Generic, TypeVar
 
+from api.answers import encoded
+from api.schemas.compactions import Job
+from api.standstills import Standstills
+from compaction.core.jsonbytes import Json
 from compaction.store import job_crowds
 from compaction.store.engine import Database
-from compaction.store.job_crowds import Asked
 from compaction.store.job_reads import JobEvent
 from compaction.store.job_rows import JobRow
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
+
+Place = tuple[int, str, int | None]  # a tenant, its job, and the last event that was seen; None: no events
+Timeline = tuple["Seen", list[JobEvent]]
 
 MAX_QUESTIONS = 500  # in one query: a page of Postgres's attention, and far below its limits
 
@@ -55,33 +61,54 @@ class Gathering(Generic[Question, Answer]):
                     asked.set_result(answers.get(question))
 
 
+class Seen:
+    """A job as it was found, for everybody who asked together: its document is written once."""
+
+    __slots__ = ("_document", "progress", "row")
+
+    def __init__(self, row: JobRow, progress: dict[str, Json]) -> None:
+        self.row = row
+        self.progress = progress  # the row's own, or what is known beside it
+        self._document: bytes | None = None
+
+    @property
+    def document(self) -> bytes:
+        """The JSON of `api.schemas.compactions.Job`."""
+        if self._document is None:
+            self._document = encoded(Job.of(self.row, self.progress))
+        return self._document
+
+
 class Looks:
-    """Reads jobs and their events for those who wait."""
+    """Reads jobs and their events for those who wait: both kinds together, or those who ask for less would go first."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, standstills: Standstills) -> None:
         self._database = database
-        self._jobs = Gathering(self._read_jobs)
-        self._events = Gathering(self._read_events)
+        self._standstills = standstills
+        self._gathering = Gathering(self._read)
 
-    async def job(self, tenant_id: int, job_id: str) -> JobRow | None:
+    async def job(self, tenant_id: int, job_id: str) -> Seen | None:
         """The tenant's job of that id."""
-        return await self._jobs.ask((tenant_id, job_id))
+        found = await self._gathering.ask((tenant_id, job_id, None))
+        return None if found is None else found[0]
 
-    async def events(self, job_id: str, after_id: int) -> list[JobEvent]:
-        """What happened to a job that the caller may see, after the event `after_id`."""
-        return await self._events.ask((job_id, after_id)) or []
+    async def timeline(self, tenant_id: int, job_id: str, after_id: int) -> Timeline | None:
+        """The tenant's job, and what happened to it after the event `after_id`. An end that is seen has its events."""
+        return await self._gathering.ask((tenant_id, job_id, after_id))
 
-    async def _read_jobs(self, asked: Collection[Asked]) -> Mapping[Asked, JobRow]:
+    async def _read(self, asked: Collection[Place]) -> Mapping[Place, Timeline]:
         async with self._database.connect() as conn:
-            return await job_crowds.get_many(conn, asked)
+            rows = await job_crowds.get_many(conn, {(tenant_id, job_id) for tenant_id, job_id, _ in asked})
+            places: dict[str, int] = {}
+            for tenant_id, job_id, after_id in asked:
+                if after_id is not None and (tenant_id, job_id) in rows:
+                    places[job_id] = min(after_id, places.get(job_id, after_id))
+            events = await job_crowds.events_after(conn, places)
+        seen = {one: Seen(row, await self._standstills.progress(row)) for one, row in rows.items()}
+        return {place: (seen[place[:2]], _after(events, place)) for place in asked if place[:2] in seen}
 
-    async def _read_events(self, asked: Collection[tuple[str, int]]) -> Mapping[tuple[str, int], list[JobEvent]]:
-        places: dict[str, int] = {}
-        for job_id, after_id in asked:
-            places[job_id] = min(after_id, places.get(job_id, after_id))
-        async with self._database.connect() as conn:
-            found = await job_crowds.events_after(conn, places)
-        return {
-            (job_id, after_id): [event for event in found.get(job_id, ()) if event.id > after_id]
-            for job_id, after_id in asked
-        }
+
+def _after(events: Mapping[str, list[JobEvent]], place: Place) -> list[JobEvent]:
+    """Those of the job's events that this caller has not seen."""
+    _, job_id, after_id = place
+    return [] if after_id is None else [event for event in events.get(job_id.lower(), ()) if event.id > after_id]

@@ -140,6 +140,7 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
     listener = JobListener(database)
     rings = Rings(doorbell, database)
     depths = Depths(database)
+    standstills = Standstills(database)
     per_minute = settings.key_requests_per_minute
     key_limit = None if per_minute is None else KeyLimit(per_minute, settings.redis_url)
     try:
@@ -149,11 +150,11 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
             settings,
             database,
             listener,
-            Looks(database),
+            Looks(database, standstills),
             rings,
             depths,
             revision_of(database),
-            Standstills(database),
+            standstills,
             key_limit,
         )
     finally:

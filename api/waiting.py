@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+from api.looks import Seen
 from api.services import Services
 from compaction.store.job_rows import JobRow
 
@@ -30,13 +31,13 @@ def retry_after_seconds(row: JobRow) -> int:
     return int(max(POLL_SECONDS, min(MAX_POLL_SECONDS, ahead)))
 
 
-async def job_at_end(held: Services, job_id: str, read: Callable[[], Awaitable[JobRow]], seconds: float) -> JobRow:
+async def job_at_end(held: Services, job_id: str, read: Callable[[], Awaitable[Seen]], seconds: float) -> Seen:
     """The job as it is when it has ended, when `seconds` are over, or when this server is asked to stop."""
     until = time.monotonic() + seconds
     with held.listener.watch(job_id) as watch:  # listens before the first look: an end in between is heard
         while True:
-            row = await read()
+            seen = await read()
             left_seconds = until - time.monotonic()
-            if row.done or left_seconds <= 0 or held.stopping.is_set():
-                return row
+            if seen.row.done or left_seconds <= 0 or held.stopping.is_set():
+                return seen
             await watch.wait(left_seconds)

@@ -14,6 +14,7 @@ from api.answers import fresh_answer, json_answer, page
 from api.auth import JobWriter, Reader
 from api.found import NO_JOB, NO_SESSION, found
 from api.idempotency import IdempotencyKey, once
+from api.looks import Seen
 from api.schemas.compactions import CompactionRequest, Job, JobPage, JobQuery
 from api.schemas.fields import JobPath
 from api.services import services
@@ -115,15 +116,15 @@ async def get_job(
     """The job as it is now, or with `Prefer: wait=N` as it is when it ends."""
     held = services(request)
 
-    async def read() -> JobRow:
+    async def read() -> Seen:
         return found(await held.looks.job(caller.tenant_id, job_id), NO_JOB)
 
     seconds = preferred_wait_seconds(prefer, held.settings.max_wait_seconds)
-    row = await (job_at_end(held, job_id, read, seconds) if seconds else read())
-    headers = {} if row.done else {"Retry-After": str(retry_after_seconds(row))}
+    seen = await (job_at_end(held, job_id, read, seconds) if seconds else read())
+    headers = {} if seen.row.done else {"Retry-After": str(retry_after_seconds(seen.row))}
     if seconds is not None:
         headers["Preference-Applied"] = f"wait={seconds}"
-    return fresh_answer(request, Job.of(row, await held.standstills.progress(row)), headers=headers)
+    return fresh_answer(request, seen.document, headers=headers)
 
 
 @router.post(

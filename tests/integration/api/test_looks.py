@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from api.looks import MAX_QUESTIONS, Gathering, Looks
+from api.standstills import Standstills
 from compaction.errors import Unavailable
 from compaction.store import jobs
 from tests.integration.api import stage
@@ -88,14 +89,18 @@ async def test_jobs_are_read_behind_the_walls_of_their_tenants(app: FastAPI, cli
         tenant_id = (await conn.exec_driver_sql("SELECT tenant_id FROM jobs WHERE id = %s", (job_id,))).scalar_one()
         expected = await jobs.get(conn, tenant_id, job_id)
         events = await jobs.events(conn, job_id)
-    looks = Looks(database)
+    looks = Looks(database, Standstills(database))
     seen = await asyncio.gather(
         looks.job(tenant_id, job_id),
         looks.job(tenant_id, job_id.upper()),
         looks.job(tenant_id + 1, job_id),
         looks.job(tenant_id, "nothing"),
     )
-    assert list(seen) == [expected, expected, None, None]
-    assert await looks.events(job_id, 0) == events
-    both = await asyncio.gather(looks.events(job_id, events[-1].id), looks.events(job_id, 0))
-    assert list(both) == [[], events]
+    assert [None if one is None else one.row for one in seen] == [expected, expected, None, None]
+    last = events[-1].id
+    told = await asyncio.gather(
+        looks.timeline(tenant_id, job_id, 0),
+        looks.timeline(tenant_id, job_id, last),
+        looks.timeline(tenant_id + 1, job_id, 0),
+    )
+    assert [None if one is None else (one[0].row, one[1]) for one in told] == [(expected, events), (expected, []), None]
