@@ -51,6 +51,23 @@ coverage: $(READY)  ## branch coverage of what thinks and decides: 100 %, or it 
 bench-core: $(READY)  ## what the thinking about a 10 MB session costs against json.loads, and how it grows to 100 MB
 	@exec $(RUN) -m ops.bench.core
 
+.PHONY: fuzz-api
+fuzz-api: $(READY)  ## try very much broken input on every call of the API; some minutes (a short form is part of test)
+	@COMPACTD_FUZZ_EXAMPLES=$${COMPACTD_FUZZ_EXAMPLES:-100} COMPACTD_FUZZ_BODIES=$${COMPACTD_FUZZ_BODIES:-10000} \
+	  exec $(RUN) -m pytest -q tests/integration/api/test_contract.py tests/integration/api/test_broken_bodies.py $(ARGS)
+
+.PHONY: bench-queue
+bench-queue: $(READY)  ## enqueue and claim on a full queue against an empty one; what one tenant's flood costs another
+	@exec $(RUN) -m ops.bench.queue
+
+.PHONY: bench-jobs
+bench-jobs: $(READY)  ## whole jobs by one worker, beside plain arq and taskiq (ARGS="--alone --runs 1": quickly)
+	@exec $(RUN) -m ops.bench.jobs $(ARGS)
+
+.PHONY: bench-api
+bench-api: $(READY)  ## measure waiting callers and appends on one API process against what is promised
+	@exec $(RUN) -m ops.bench.api
+
 .PHONY: check
 check: $(READY)  ## lint, format, types, import rules, migrations drift
 	$(RUN) -m ruff check --quiet .

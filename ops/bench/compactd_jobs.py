@@ -54,7 +54,7 @@ class CompactdJobs:
         self._pid = process.pid
         self._trigger: Trigger = trigger
         self._kinds = [
-            [_message(body) for body in transcript(seed, messages=MESSAGES, size_bytes=BYTES)]
+            [new_message(body) for body in transcript(seed, messages=MESSAGES, size_bytes=BYTES)]
             for seed in range(1, KINDS + 1)
         ]
         self._sessions = 0
@@ -167,6 +167,7 @@ async def _enqueued(database: Database, bell: Doorbell, orders: Sequence[NewJob]
     return ids
 
 
-def _message(body: bytes) -> NewMessage:
+def new_message(body: bytes) -> NewMessage:
+    """A body of `transcript` as the store takes it."""
     decoded = jsonbytes.decode(body)
     return NewMessage(body, decoded["uuid"], decoded["role"])
