@@ -57,9 +57,10 @@ def assemble(task: Task, view: Survey, made: Made, built: Built, start: SessionS
     larger than what the summary replaces. Sizes after the compaction are estimates times the session's learned ratio,
     like those before it.
     """
-    boundary = replace(_boundary(task, view, made.strategy), pinned=made.pinned)
-    message = summary_message(task, view, made, boundary)
     stay = view.kept.messages
+    estimated = round(view.ratio * (view.overhead_tokens + view.replaced_tokens + tokens.estimate_messages(stay)))
+    boundary = replace(_boundary(task, view, made.strategy), pinned=made.pinned, estimated_tokens=estimated)
+    message = summary_message(task, view, made, boundary)
     added = tokens.estimate_messages((message, *start.messages))
     fixed = view.overhead_tokens + added + tokens.estimate_messages(stay)
     room = min(int(task.thresholds.auto_compact / view.ratio) - 1 - fixed, view.replaced_tokens - 1 - added)

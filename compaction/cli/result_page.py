@@ -36,7 +36,7 @@ def print_result(result: Result) -> None:
 
 def result_facts(result: Result) -> list[tuple[str, str | Text]]:
     """The lines about sizes, strategy and cost."""
-    before, after = result["pre_tokens"], result["post_tokens"]
+    before, after = _before(result), result["post_tokens"]
     width = max(len(number(before)), len(number(after)))
     share = f"  −{100 - after * 100 / before:.0f} %" if 0 < after < before else ""
     lines: list[tuple[str, str | Text]] = [
@@ -52,6 +52,15 @@ def result_facts(result: Result) -> list[tuple[str, str | Text]]:
         lost = f"{what} ({number(dropped['tokens'])} tokens) did not fit the request"
         lines.append(("Left out", Text(f"{lost} and stand in no summary", style="yellow")))
     return lines
+
+
+def _before(result: Result) -> int:
+    """The size before, by the estimator of the size after: only what is measured alike can be compared.
+
+    `pre_tokens` is the provider's own count where there is one, with everything that it adds to a request.
+    """
+    estimated = (result["boundary"].get("metadata") or {}).get("estimated_tokens")
+    return estimated if isinstance(estimated, int) else result["pre_tokens"]
 
 
 def summary(result: Result) -> Iterator[RenderableType]:

@@ -35,6 +35,7 @@ class Boundary:
     scope: str = "full"
     chain: int = 1  # the how manieth compaction of the session
     preserved: PreservedSegment | None = None
+    estimated_tokens: int | None = None  # of the same view by the estimator of post_tokens, where pre_tokens is counted
     pinned: tuple[str, ...] = ()  # standing constraints of the user, word for word
 
     def message(self) -> Message:
@@ -51,6 +52,8 @@ class Boundary:
             "covers_through_seq": self.covers_through_seq,
             "job_id": self.job_id,
         }
+        if self.estimated_tokens is not None:
+            fields["estimated_tokens"] = self.estimated_tokens
         if self.chain > 1:
             fields["chain"] = self.chain
         if self.scope != "full":

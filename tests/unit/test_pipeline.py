@@ -86,6 +86,17 @@ async def test_the_result_stands_in_the_one_order() -> None:
     assert hook.uuid is not None
 
 
+async def test_the_boundary_tells_the_size_before_by_the_estimator_of_the_size_after() -> None:
+    """Whatever the provider counted: what was accepted as smaller shows as smaller."""
+    run = Run(messages=open_call())
+    result = await run()
+    facts = result.messages[0].metadata
+    assert facts is not None
+    assert facts["estimated_tokens"] == result.boundary.estimated_tokens
+    assert isinstance(facts["estimated_tokens"], int)
+    assert facts["estimated_tokens"] > result.post_tokens
+
+
 async def test_the_boundary_says_how_and_through_where() -> None:
     result = await Run()()
     metadata = result.boundary.metadata()

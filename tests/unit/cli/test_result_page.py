@@ -67,6 +67,15 @@ def test_the_page_shows_sizes_strategy_and_the_whole_summary(capsys: pytest.Capt
     assert "\x1b" not in page
 
 
+def test_sizes_are_compared_by_one_estimator(capsys: pytest.CaptureFixture[str]) -> None:
+    """The provider counted 25,000 tokens, most of them not the conversation's; our estimate of it was 2,000."""
+    marker = {"role": "system", "content": "", "metadata": {"estimated_tokens": 2_000}}
+    result_page.print_result(result(pre_tokens=25_000, post_tokens=1_500, boundary=marker))
+    page = capsys.readouterr().out
+    assert "−25 %" in page
+    assert "25,000" not in page
+
+
 def test_what_stands_in_no_summary_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     result_page.print_result(result(dropped={"rounds": 2, "messages": 9, "tokens": 12_000}))
     assert "9 messages (12,000 tokens) did not fit" in capsys.readouterr().out
