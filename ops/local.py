@@ -5,10 +5,14 @@ Exit codes: 0 stopped when asked, 1 could not start, 2 wrong usage, 130 interrup
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until main() listens: Ctrl-C while modules load needs no traceback
+
 import argparse
 import contextlib
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
