@@ -32,6 +32,7 @@ from compaction.core.jsonbytes import Json
 from compaction.core.webhooks import Verdict
 from compaction.store import bodies
 from compaction.store.tables import tenants, webhook_deliveries, webhook_endpoints
+from compaction.store.tenant_walk import tenants_with
 
 MAX_TENANTS = 500  # looked at in one claim
 
@@ -66,27 +67,8 @@ _ENDPOINT_ID = bindparam("b_endpoint_id", type_=_TABLE.c.endpoint_id.type)
 _LIMIT = bindparam("b_limit", type_=Integer)
 
 
-def _waiting_tenants() -> Any:  # noqa: ANN401 - a recursive CTE
-    """The tenants with pending deliveries, one index probe each."""
-    first = (
-        select(_TABLE.c.tenant_id)
-        .where(_PENDING, _TABLE.c.tenant_id > bindparam("b_after_tenant_id", type_=BigInteger))
-        .order_by(_TABLE.c.tenant_id)
-        .limit(literal_column("1"))
-    )
-    tenant = select(first.scalar_subquery().label("id")).cte("tenant", recursive=True)
-    another = _TABLE.alias("another")
-    following = (
-        select(another.c.tenant_id)
-        .where(another.c.status == literal_column("'pending'"), another.c.tenant_id > tenant.c.id)
-        .order_by(another.c.tenant_id)
-        .limit(literal_column("1"))
-    )
-    return tenant.union_all(select(following.correlate(tenant).scalar_subquery()).where(tenant.c.id.is_not(None)))
-
-
 def _claim() -> Select[Any]:
-    waiting = _waiting_tenants()
+    waiting = tenants_with(_TABLE, lambda table: table.c.status == literal_column("'pending'"))
     turn = select(waiting.c.id).where(waiting.c.id.is_not(None)).limit(literal_column(str(MAX_TENANTS))).cte("turn")
     oldest = (
         select(_TABLE.c.id)

@@ -38,6 +38,7 @@ from compaction.core.jobs import PRIORITIES
 from compaction.store import plain, turns
 from compaction.store.job_rows import READY, RUNNING, status_is
 from compaction.store.tables import jobs, provider_pauses
+from compaction.store.tenant_walk import tenants_with
 
 MAX_TENANTS = 500  # looked at in one turn; with more, the next turn goes on behind the last one
 SPARE = 2  # candidates per tenant over its equal part of the window, so that small tenants leave no holes
@@ -77,21 +78,7 @@ def _unheard() -> ColumnElement[bool]:
 
 def _tenants() -> Select[Any]:
     """The tenants with ready jobs, one index probe each."""
-    first = (
-        select(jobs.c.tenant_id)
-        .where(READY, jobs.c.tenant_id > bindparam("b_after_tenant_id", type_=BigInteger))
-        .order_by(jobs.c.tenant_id)
-        .limit(literal_column("1"))
-    )
-    tenant = select(first.scalar_subquery().label("id")).cte("tenant", recursive=True)
-    another = jobs.alias("another")
-    following = (
-        select(another.c.tenant_id)
-        .where(status_is(another, "queued", "retrying"), another.c.tenant_id > tenant.c.id)
-        .order_by(another.c.tenant_id)
-        .limit(literal_column("1"))
-    )
-    tenant = tenant.union_all(select(following.correlate(tenant).scalar_subquery()).where(tenant.c.id.is_not(None)))
+    tenant = tenants_with(jobs, lambda table: status_is(table, "queued", "retrying"))
     return select(tenant.c.id).where(tenant.c.id.is_not(None)).limit(bindparam("b_limit", type_=Integer))
 
 
