@@ -173,7 +173,7 @@ jobs = Table(
     _at("created_at", set_now=True),
     _at("started_at"),
     _at("ended_at"),
-    Column("snoozes", Integer, nullable=False, server_default=text("0")),  # times that a rate limit or an outage of ours sent it back
+    Column("snoozes", Integer, nullable=False, server_default=text("0")),  # times that it was sent back only to wait
     CheckConstraint("(status = 'running') = (lease_token IS NOT NULL)", name="lease"),
     CheckConstraint("(status IN ('succeeded','failed','cancelled')) = (ended_at IS NOT NULL)", name="ended"),
     CheckConstraint("status IN ('queued','running','retrying','succeeded','failed','cancelled')", name="status"),
