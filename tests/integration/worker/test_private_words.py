@@ -157,7 +157,7 @@ def send_broken_requests(service: Service) -> None:
         ("POST", f"{path}/messages", {"content": words.encode(), "headers": json_type | {"Content-Encoding": "gzip"}}),
         ("POST", "/v1/compactions", {"json": {"session_id": words, "trigger": words}}),
         ("POST", "/v1/compactions", {"json": {"session_id": "broken", "instructions": words + "\0"}}),
-        ("POST", "/v1/compactions", {"json": {"session_id": "none"}, "headers": {"Idempotency-Key": words + "\x01"}}),
+        ("POST", "/v1/compactions", {"json": {"session_id": "none"}, "headers": {"Idempotency-Key": words * 20}}),
         ("POST", "/v1/compactions", {"json": {"session_id": "none"}, "headers": {"traceparent": words}}),
         ("GET", "/v1/compactions", {"params": {"cursor": words, "status": words}}),
         ("GET", f"/v1/compactions/{words}", {}),
