@@ -24,7 +24,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 help:  ## this list
 	@echo "compactd - make targets:"
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name text; do \
-	  printf '  %-10s %s\n' $$name "$$text"; done
+	  printf '  %-11s %s\n' $$name "$$text"; done
 
 .PHONY: demo
 demo: $(READY)  ## import, compact and print a sample session (FILE=path: your own transcript), then stop

@@ -12,7 +12,7 @@ from compaction.settings import Settings
 OURS = ("api", "worker", "migrate")
 FIXED = {  # where the other containers are, and where the API listens inside its own
     "api": {"COMPACTD_DATABASE_URL", "COMPACTD_REDIS_URL", "COMPACTD_HOST", "COMPACTD_PORT"},
-    "worker": {"COMPACTD_DATABASE_URL", "COMPACTD_REDIS_URL"},
+    "worker": {"COMPACTD_DATABASE_URL", "COMPACTD_REDIS_URL", "COMPACTD_HOST", "COMPACTD_METRICS_PORT"},
     "migrate": {"COMPACTD_DATABASE_URL", "COMPACTD_REDIS_URL"},
 }
 ENV_FILE = (
