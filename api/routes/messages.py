@@ -55,8 +55,8 @@ async def append_messages(
     async with once(request, caller, key, body) as work:
         if work.replay is not None:
             return work.replay
-        row = found(await sessions.get(work.conn, caller.tenant_id, session_id), NO_SESSION)
-        done = await sessions.append(work.conn, row.id, batch.messages, expected_seq=batch.expected_seq)
+        row = found(await sessions.get(work.conn, caller.tenant_id, session_id, to_append=True), NO_SESSION)
+        done = await sessions.append(work.conn, row.id, batch.messages, expected_seq=batch.expected_seq, locked=row)
         shown = Appended(
             session_id=session_id,
             head_seq=done.head_seq,

@@ -28,6 +28,7 @@ from compaction import errors
 from compaction.store import bodies, plain
 from compaction.store.appending import Appended, AppendPlan, Known, NewMessage, plan
 from compaction.store.job_rows import ACTIVE
+from compaction.store.session_rows import SessionRow
 from compaction.store.tables import jobs, messages, results, sessions
 
 MAX_BATCH_MESSAGES = 20_000  # ten times the longest real session log; keeps one transaction below a few seconds
@@ -115,22 +116,28 @@ _FULL = (
 
 
 async def append(
-    conn: AsyncConnection, session_row_id: int, batch: Sequence[NewMessage], *, expected_seq: int | None = None
+    conn: AsyncConnection,
+    session_row_id: int,
+    batch: Sequence[NewMessage],
+    *,
+    expected_seq: int | None = None,
+    locked: SessionRow | None = None,
 ) -> Appended:
     """Stores a batch behind the session's newest message; appends of one session happen one after the other.
 
     Idempotent by uuid: a message that is there already is a duplicate and changes nothing; only the final form of a
     partial one replaces it. Raises errors.NotFound when the session is gone, errors.Conflict when `expected_seq` is not
     the head and the batch holds anything new, errors.TooLarge for more than MAX_BATCH_MESSAGES.
+    `locked` is the session as this transaction found it `to_append`: that saves asking for it again.
     """
     if len(batch) > MAX_BATCH_MESSAGES:
         raise errors.TooLarge(f"At most {MAX_BATCH_MESSAGES} messages fit in one batch.")
     uuids = [plain.text("uuid", message.uuid) for message in batch if message.uuid is not None]
     session = {"b_session_id": session_row_id}
-    locked = (await conn.execute(_LOCK, session)).one_or_none()
-    if locked is None:
+    found = locked or (await conn.execute(_LOCK, session)).one_or_none()
+    if found is None:
         raise errors.NotFound("There is no such session.")
-    head_seq, boundary_seq = locked
+    head_seq, boundary_seq = found.head_seq, found.boundary_seq
     known: dict[str, Known] = {}
     if uuids and head_seq:
         rows = await conn.execute(_KNOWN, {**session, "b_uuids": uuids})

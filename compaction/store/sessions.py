@@ -51,6 +51,7 @@ _SETTINGS = cast(bindparam("b_settings", type_=Text), JSONB)
 _STORED = bindparam("b_parameters", type_=sessions.c.parameters.type)
 
 _GET = select(*COLUMNS).where(*_BY_NAME)
+_GET_TO_APPEND = _GET.with_for_update(key_share=True)  # as `histories` locks it: enqueues need not wait
 _LOCK = select(sessions.c.id, sessions.c.parameters).where(*_BY_NAME).with_for_update(key_share=True)
 _PARAMETERS = select(sessions.c.parameters).where(sessions.c.id == bindparam("b_id", type_=BigInteger))
 _CREATE = (
@@ -118,10 +119,10 @@ async def put(  # noqa: PLR0913 - the fields of a PUT
     return SessionRow(*changed.one())
 
 
-async def get(conn: AsyncConnection, tenant_id: int, name: str) -> SessionRow | None:
-    """The tenant's session of that name."""
+async def get(conn: AsyncConnection, tenant_id: int, name: str, *, to_append: bool = False) -> SessionRow | None:
+    """The tenant's session of that name; `to_append` keeps other appends out until the transaction ends."""
     names = {"b_tenant_id": tenant_id, "b_name": plain.text("session_id", name)}
-    row = (await conn.execute(_GET, names)).one_or_none()
+    row = (await conn.execute(_GET_TO_APPEND if to_append else _GET, names)).one_or_none()
     return None if row is None else SessionRow(*row)
 
 

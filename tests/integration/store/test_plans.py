@@ -118,6 +118,7 @@ STATEMENTS = {
     "attempts": (job_reads._ATTEMPTS, {"pk_attempts"}),
     "get a result": (results._GET, {"pk_results"}),
     "get a breaker": (breakers._GET, {"pk_breakers"}),
+    "get a session to append": (sessions._GET_TO_APPEND, {"uq_sessions_tenant_id_name"}),
     "get a session": (sessions._GET, {"uq_sessions_tenant_id_name"}),
     "known uuids": (histories._KNOWN, {"uq_messages_session_id_uuid"}),
     "covered seq": (histories._COVERED, {"uq_jobs_active", "pk_results"}),
