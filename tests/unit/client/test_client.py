@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from compaction.client import Client, Refused, TimedOut, Unreachable
+from compaction.client import Client, Refused, Stale, TimedOut, Unreachable
+from compaction.client import client as client_module
 from compaction.client import http as client_http
 
 pytestmark = pytest.mark.anyio
@@ -161,3 +162,75 @@ async def test_an_import_whose_answer_breaks_off_is_told(tmp_path: Path) -> None
     async with speaking_to(Api(httpx2.Response(200, content=b""))) as client:
         with pytest.raises(Unreachable):
             await client.import_transcript(path)
+
+
+async def test_what_may_have_been_done_when_the_connection_broke_is_asked_for_until_it_is_known() -> None:
+    conflict = httpx2.Response(409, json={"code": "conflict", "detail": "The first one is at work."})
+    api = Api(httpx2.ReadError("gone"), conflict, httpx2.Response(202, json=job()))
+    async with speaking_to(api) as client:
+        assert (await client.enqueue("s1"))["id"] == "j1"
+    assert len(api.requests) == 3
+    assert len({request.headers["Idempotency-Key"] for request in api.requests}) == 1
+
+
+async def test_a_conflict_of_its_own_is_told_at_once() -> None:
+    api = Api(httpx2.Response(409, json={"code": "conflict", "detail": "The head is 7."}))
+    async with speaking_to(api) as client:
+        with pytest.raises(Refused, match="The head is 7"):
+            await client.append("s1", [], expected_seq=3)
+    assert len(api.requests) == 1
+
+
+async def test_every_post_has_a_key_of_its_own_and_nothing_else_has() -> None:
+    api = Api(httpx2.Response(200, json=job(session_id="s1")))
+    async with speaking_to(api) as client:
+        await client.append("s1", [{"role": "user", "content": "a"}])
+        await client.append("s1", [{"role": "user", "content": "a"}])
+        await client.cancel("j1")
+        await client.put_session("s1", model="m")
+        await client.job("j1")
+    keys = [request.headers.get("Idempotency-Key") for request in api.requests]
+    assert len(set(keys[:3])) == 3
+    assert keys[3:] == [None, None]
+
+
+async def test_an_api_that_never_takes_it_is_asked_no_more_often_than_said() -> None:
+    api = Api(httpx2.Response(429, json={"code": "rate_limited"}))
+    async with Client("http://api", "ck_x", max_tries=2, transport=httpx2.MockTransport(api)) as client:
+        with pytest.raises(Refused):
+            await client.session("s1")
+    assert len(api.requests) == 2
+
+
+async def test_where_long_polls_are_cut_off_it_looks_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "POLL_SECONDS", 0.0)
+    cut = httpx2.Response(504, content=b"gateway timeout")
+    states = [httpx2.Response(200, json=job()) for _ in range(3)]
+    api = Api(states[0], cut, states[1], states[2], httpx2.Response(200, json=job(status="failed", done=True)))
+    async with Client("http://api", "ck_x", max_tries=1, transport=httpx2.MockTransport(api)) as client:
+        assert (await client.wait("j1"))["status"] == "failed"
+    assert [request.headers.get("Prefer") for request in api.requests] == [None, "wait=25", None, None, None]
+
+
+async def test_a_longer_copy_is_applied_by_what_the_result_covers_of_it() -> None:
+    stale = httpx2.Response(409, json={"code": "stale", "length": 1, "first_differing_index": 1})
+    api = Api(stale, httpx2.Response(200, json={"api_messages": []}))
+    held = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    async with speaking_to(api) as client:
+        await client.apply("j1", held)
+    first, second = (json.loads(request.content) for request in api.requests)
+    assert first["prefix_hash"] == first["hashes"][-1]
+    assert second == {"prefix_hash": first["hashes"][0]}
+
+
+async def test_another_copy_is_stale_and_says_where() -> None:
+    api = Api(httpx2.Response(409, json={"code": "stale", "length": 2, "first_differing_index": 1}))
+    async with speaking_to(api) as client:
+        with pytest.raises(Stale) as caught:
+            await client.apply("j1", [{"role": "user", "content": "a"}])
+    assert (caught.value.length, caught.value.first_differing_index, len(api.requests)) == (2, 1, 1)
+
+
+async def test_a_service_that_is_not_ready_is_no_refusal() -> None:
+    async with speaking_to(Api(httpx2.Response(503, json={"status": "unready", "parts": {}}))) as client:
+        assert (await client.readiness())["status"] == "unready"

@@ -1,0 +1,68 @@
+"""The client's calls against the running service, with and without await."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compaction.client import Client, Stale, sync
+from tests.integration.service import KEY, Service, history
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_session_is_compacted_and_taken_over(service: Service, client: Client) -> None:
+    held = history(20)
+    await client.put_session("taken", model="claude-haiku-4-5", system="You are careful.")
+    await client.append("taken", held)
+    job = await client.compact_and_wait("taken", trigger="manual", instructions="Keep names.", timeout_seconds=100)
+    assert (job["status"], job["was_compacted"]) == ("succeeded", True)
+    later = {"role": "user", "content": "And the tests?"}
+    await client.append("taken", [later])
+    applied = await client.apply(job["id"], [*held, later])
+    assert applied["messages"] == [later]
+    assert "And the tests?" in json.dumps(applied["api_messages"][-1])
+    with pytest.raises(Stale):
+        await client.apply(job["id"], [later])
+    with pytest.raises(Stale):
+        await client.apply(job["id"], [])
+
+
+async def test_a_jobs_events_are_told_to_their_end_and_taken_up_again(service: Service, client: Client) -> None:
+    service.put_session("followed", history(20))
+    job = await client.enqueue("followed")
+    told = [one async for one in client.iter_events(job["id"])]
+    assert told[-1].type == "end"
+    assert told[-1].data["status"] == "succeeded"
+    entries = [one for one in told if one.type not in {"job", "end"}]
+    assert "tengu_compact" in {one.type for one in entries}
+    again = [one async for one in client.iter_events(job["id"], last_event_id=entries[0].id)]
+    assert [one.id for one in again] == [one.id for one in entries[1:]] + [told[-1].id]
+    assert [one async for one in client.iter_events(job["id"], last_event_id=told[-1].id)] == []
+
+
+async def test_one_key_of_idempotency_makes_one_job(service: Service, client: Client) -> None:
+    service.put_session("once", history(3))
+    first = await client.enqueue("once", idempotency_key="nightly-1")
+    await client.wait(first["id"], timeout_seconds=100)
+    assert (await client.enqueue("once", idempotency_key="nightly-1"))["id"] == first["id"]
+
+
+async def test_a_service_tells_how_it_does(client: Client) -> None:
+    readiness = await client.readiness()
+    assert set(readiness["parts"]) == {"database", "migrations", "redis", "workers", "providers", "clock"}
+    assert abs(await client.clock_ahead_seconds()) < 60  # one machine, one clock
+
+
+def test_without_await_it_is_the_same(service: Service) -> None:
+    with sync.Client(str(service.http.base_url), KEY) as client:
+        client.put_session("plain", model="claude-haiku-4-5")
+        client.append("plain", history(20))
+        job = client.compact_and_wait("plain", timeout_seconds=100)
+        assert [one.type for one in client.iter_events(job["id"])][-1] == "end"
+        assert client.result(job["id"])["post_tokens"] < client.result(job["id"])["pre_tokens"]
+        kept = client.history("plain-loop", model="claude-haiku-4-5")
+        messages = kept.keep([{"role": "user", "content": "Hello."}])
+        assert messages == [{"role": "user", "content": "Hello."}]
+        assert service.view("plain-loop", "api") == messages
