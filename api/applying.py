@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from api.bodies import think
-from api.found import NO_JOB, found, why_no_result
+from api.found import NO_JOB, NO_SESSION, found, why_no_result
 from api.live import belongs
 from api.schemas.applying import ApplyRequest
 from api.services import Services
@@ -24,6 +24,10 @@ _MOVED = (
     "Your copy is not what this result replaces, so nothing was changed. Go on with your own messages and compact "
     "anew, or start over from GET /v1/sessions/{id}/messages?view=api."
 )
+_REWOUND = (
+    "The stored history has gone back behind this result: it speaks of messages that are no more part of the "
+    "conversation. Nothing was changed. Compact anew."
+)
 _LONGER = (
     "Your list begins with what this result replaces and goes on behind it. Send the hash of its first `length` "
     "messages; what was appended later comes back with the answer."
@@ -37,7 +41,10 @@ async def applied(held: Services, tenant_id: int, job_id: str, wanted: ApplyRequ
         result = await results.get(conn, tenant_id, job_id)
         if result is None:
             raise NotFound(why_no_result(job))
-        replaced = None if wanted.prefix_hash == result.prefix_hash else await sessions.load_replaced(conn, result)
+        session = found(await sessions.get(conn, tenant_id, result.session_name), NO_SESSION)
+        is_live = session.live_job_id == result.job_id  # else the history may have gone back behind it
+        is_same = is_live and wanted.prefix_hash == result.prefix_hash
+        replaced = None if is_same else await sessions.load_replaced(conn, result)
     if replaced is not None:
         size = sum(len(stored.body) for stored in replaced.view.messages)
         await think(size, _check, result, replaced, wanted)
@@ -55,6 +62,8 @@ def _check(result: ResultRow, replaced: Replaced, wanted: ApplyRequest) -> None:
     appended = [decode_message(stored.body, seq=stored.seq) for stored in view.messages]
     given = sum(message.seq is not None and message.seq <= (replaced.applied_through_seq or 0) for message in appended)
     ways = prefixes.copies(earlier, appended, given)
+    if ways[0][-1:] != [result.prefix_hash]:
+        raise Stale(_REWOUND, changes={"covers_through_seq": result.covers_through_seq})
     if any(hashes and hashes[-1] == wanted.prefix_hash for hashes in ways):
         return
     first = None if wanted.hashes is None else prefixes.difference(ways, wanted.hashes)

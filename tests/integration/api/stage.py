@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from fastapi import FastAPI
 
+from api.live import live_messages
+from compaction.core import wire
 from compaction.core.boundary import Boundary
 from compaction.core.breaker import BreakerChange
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage
 from compaction.core.results import CompactionResult
-from compaction.store import jobs
+from compaction.store import jobs, sessions
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, Finish
 from compaction.store.results import encode_result
@@ -40,7 +43,10 @@ async def finish(app: FastAPI, claim: Claim, end: Finish) -> None:
 
 async def succeed(app: FastAPI, job_id: str) -> None:
     claim = await claimed(app, job_id)
-    result = encode_result(a_result(job_id, claim.covers_through_seq))
+    async with database_of(app).connect() as conn:
+        view = await sessions.load_live(conn, claim.session.id, through_seq=claim.covers_through_seq)
+    prefix_hash = wire.prefix_hash(live_messages(view))
+    result = encode_result(replace(a_result(job_id, claim.covers_through_seq), prefix_hash=prefix_hash))
     events = [("tengu_compact", {"pre_tokens": 1_000, "post_tokens": 100})]
     await finish(app, claim, Finish(status="succeeded", was_compacted=True, result=result, events=events))
 

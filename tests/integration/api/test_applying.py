@@ -162,6 +162,39 @@ async def test_after_a_swap_a_producer_hashes_what_it_holds(
     assert taken.json()["covers_through_seq"] == 4
 
 
+def logged(number: int, parent: int | None, role: str) -> Turn:
+    """A line of a Claude Code log."""
+    return {
+        "type": role,
+        "uuid": f"uuid-{number}",
+        "parentUuid": None if parent is None else f"uuid-{parent}",
+        "sessionId": "s1",
+        "timestamp": f"2026-01-01T00:00:0{number}.000Z",
+        "message": {"role": role, "content": f"text {number}"},
+    }
+
+
+@pytest.mark.parametrize("anew", [False, True])
+async def test_a_result_that_the_stored_history_has_gone_back_behind_is_stale(
+    app: FastAPI, client: httpx2.AsyncClient, anew: bool
+) -> None:
+    """The summary speaks of what was taken back, whichever copy the producer holds; also behind a newer result."""
+    common = [logged(1, None, "user"), logged(2, 1, "assistant")]
+    first = [*common, logged(3, 2, "user"), logged(4, 3, "assistant")]
+    rewound = [*first, logged(5, 2, "user"), logged(6, 5, "assistant")]
+    await client.post("/v1/sessions/import", content="\n".join(map(json.dumps, first)))
+    job_id = await compacted(app, client)
+    old = [line["message"] for line in first]
+    assert (await apply(client, job_id, prefix_hash=chain(old)[-1])).status_code == 200
+    imported = await client.post("/v1/sessions/import", content="\n".join(map(json.dumps, rewound)))
+    assert imported.json()["appended"] == 2
+    if anew:
+        await compacted(app, client)
+    for held in (old, [line["message"] for line in common], [line["message"] for line in (*common, *rewound[4:])]):
+        answer = await apply(client, job_id, prefix_hash=chain(held)[-1])
+        assert (answer.status_code, answer.json()["code"]) == (409, "stale"), held
+
+
 async def test_a_job_without_a_result_cannot_be_applied(client: httpx2.AsyncClient) -> None:
     await client.put(SESSION, json={"model": "claude-haiku-4-5"})
     waiting = (await client.post("/v1/compactions", json={"session_id": "s1"})).json()["id"]
