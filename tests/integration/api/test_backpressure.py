@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from compaction.settings import Settings
-from compaction.store import pauses
+from compaction.store import pauses, workers
 from tests.integration.api.conftest import KEY, RememberingDoorbell, speaking_to
 from tests.integration.api.stage import database_of
 
@@ -90,6 +90,7 @@ async def test_a_ring_that_was_lost_leaves_the_job_to_the_next_turn(small: FastA
 async def test_operators_see_and_resume_a_paused_provider_and_others_may_not(small: FastAPI) -> None:
     async with database_of(small).begin() as conn:
         await pauses.pause(conn, "claude-0123456789ab", "billing_error", 2.0)
+        await workers.beat_worker(conn, "worker-1", 8, 0, 0.0, False, provider="claude-0123456789ab")
     async with speaking_to(small, None) as stranger:
         part = (await stranger.get("/readyz")).json()["parts"]["providers"]
         assert part == {"ok": False, "detail": "claude-0123456789ab: paused (billing_error)"}
