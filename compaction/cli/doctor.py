@@ -49,4 +49,4 @@ def _table(findings: Sequence[Finding]) -> Table:
 
 def _last_words(findings: Sequence[Finding]) -> str:
     wrong = sum(not found.ok for found in findings)
-    return "\nAll is well." if not wrong else f"\n{wrong} of {len(findings)} checks found something wrong."
+    return "\nAll is well." if not wrong else f"\n{wrong} of {len(findings)} checks failed."

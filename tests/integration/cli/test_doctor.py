@@ -135,7 +135,7 @@ def test_a_broker_that_is_away_and_workers_that_are_gone_are_named(service: tupl
     code, checks = examined(address(running))
     assert (code, wrong(checks)) == (8, {"workers", "broker"})
     done = run(address(running))
-    assert "2 of 9 checks found something wrong." in done.stdout
+    assert "2 of 9 checks failed." in done.stdout
 
 
 def test_tables_of_an_older_version_are_named(service: tuple[Service, Valkey], postgres: Postgres) -> None:

@@ -61,7 +61,7 @@ def test_what_is_no_message_is_refused_by_its_place(message: dict[str, Any]) -> 
 
 def test_the_recipe_gives_the_hash_of_the_documents_example() -> None:
     """By hand, with printf and sha256sum; docs/api.md has the same."""
-    held = [
+    held: list[dict[str, Any]] = [
         {"role": "user", "content": "Why does the build fail?"},
         {"role": "assistant", "content": [{"type": "text", "text": "A test is red: caf\u00e9."}]},
     ]
