@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("api", "compaction", "migrations", "ops", "tests", "worker")
+PACKAGES = ("api", "compaction", "docs", "migrations", "ops", "tests", "worker")
 PRODUCT = ("api", "compaction", "ops", "worker")
 
 MAX_FILE_LINES = 400
