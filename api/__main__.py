@@ -15,6 +15,7 @@ from types import FrameType
 import uvicorn
 
 from api.app import create_app
+from api.protocol import BoundedProtocol
 from api.services import Services
 from compaction import telemetry
 from compaction.errors import CompactdError
@@ -38,6 +39,7 @@ class Server(uvicorn.Server):
                 app,
                 host=settings.host,
                 port=settings.port,
+                http=BoundedProtocol,
                 log_config=None,
                 access_log=False,
                 backlog=BACKLOG,

@@ -94,6 +94,51 @@ def test_what_is_no_http_is_refused_and_the_process_lives(server: Server, reques
     assert httpx2.get(f"{server.url}/healthz").is_success
 
 
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\n", b"X: " + b"y" * 997 + b"\r\n"),
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: ", b"y" * 1_000),
+        (b"GET /", b"y" * 1_000),
+        (b"POST /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5;x=", b"y" * 1_000),
+        (
+            b"POST /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+            b"X: " + b"y" * 997 + b"\r\n",
+        ),
+    ],
+    ids=["headers", "header", "address", "chunk extension", "trailers"],
+)
+def test_an_endless_head_is_cut_off_while_it_comes(server: Server, begin: bytes, piece: bytes) -> None:
+    """Nobody has asked for a key yet: whoever may connect must not fill the memory."""
+    sent = 0
+    with server.connect() as connection:
+        connection.sendall(begin)
+        try:
+            while sent < 20 * 2**20:
+                connection.sendall(piece)
+                sent += len(piece)
+        except OSError:  # cut off
+            pass
+    assert sent < 20 * 2**20
+    assert httpx2.get(f"{server.url}/healthz").is_success
+
+
+def test_sigterm_ends_the_streams_and_the_process(settings: Settings, tmp_path: Path) -> None:
+    with serving(settings, tmp_path) as server, server.connect() as connection:
+        httpx2.put(f"{server.url}/v1/sessions/s2", json={"model": "claude-haiku-4-5"}, headers=HEADERS)
+        job = httpx2.post(f"{server.url}/v1/compactions", json={"session_id": "s2"}, headers=HEADERS).json()
+        head = f"GET /v1/compactions/{job['id']}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n"
+        connection.sendall(f"{head}Authorization: Bearer {KEY}\r\n\r\n".encode())
+        received = b""
+        while b"event: job\n" not in received:
+            received += connection.recv(65_536)
+        server.process.send_signal(signal.SIGTERM)
+        while more := connection.recv(65_536):  # until the server closes it
+            received += more
+        assert received.endswith(b"0\r\n\r\n")  # a whole chunked answer: the browser comes again by itself
+        assert server.process.wait(timeout=30) == 0
+
+
 def test_the_log_is_json_lines_without_content_and_keys(server: Server) -> None:
     secret = "SECRET-4711"
     body = {"model": "claude-haiku-4-5", "system": secret}

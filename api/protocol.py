@@ -1,0 +1,62 @@
+"""HTTP/1.1 as uvicorn's faster parser reads it, with the bound on heads that the parser itself lacks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+MAX_HEAD_BYTES = 64 * 1024  # as uvicorn's other parser has it; ours and those of agents have less than 2 KB
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """Ends a connection that sends more than MAX_HEAD_BYTES without a request, a body or an end coming of it.
+
+    The parser collects headers, trailers and chunk extensions for as long as they come, before anybody has asked for a
+    key: one caller could fill the memory.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._steps = 0  # how often something came of what was sent
+        self._idle_bytes = 0  # sent since then
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the caller."""
+        before = self._steps
+        super().data_received(data)
+        self._idle_bytes = 0 if self._steps != before else self._idle_bytes + len(data)
+        if self._idle_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            if self.cycle is None or self.cycle.response_complete:
+                self.send_400_response("The request's head is too large.")
+            else:
+                self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._steps += 1
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its head is whole."""
+        self._steps += 1
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of its body."""
+        self._steps += 1
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """It is whole."""
+        self._steps += 1
+        super().on_message_complete()
