@@ -38,6 +38,12 @@ class EmptyFile(Exception):
     """A file without a byte in it; the text is its path."""
 
 
+_SEE_ERRORS = "; see `errors`"  # they stand in the lines below it
+_ADVICE = {
+    "GET /v1/compactions ": "`compactd jobs` lists the newest.",
+    "PUT /v1/sessions": "`compactd import PATH` makes one; `compactd jobs` shows which ones have jobs.",
+    "Prefer: wait": "`compactd wait JOB` waits for it.",
+}
 _CODES = {"not_found": NOT_FOUND, "unauthorized": NOT_ALLOWED, "forbidden": NOT_ALLOWED}
 
 
@@ -76,7 +82,10 @@ def _file_trouble(error: OSError | EmptyFile) -> Told:
 
 
 def _refusal(error: Refused) -> Told:
-    words = str(error)
+    words = str(error).replace(_SEE_ERRORS, "")
+    for marker, advice in _ADVICE.items():
+        if marker in error.detail:  # the API's advice is for those who speak HTTP
+            words = f"{error.detail.partition('. ')[0]}. {advice}"
     if error.code == "unauthorized":
         words = "The API does not take this key. Set COMPACTD_API_KEY to a valid one, or unset it for the local stack."
     if error.status >= 500 and error.request_id:  # noqa: PLR2004 - the server's own failures

@@ -55,7 +55,7 @@ def compact(  # noqa: PLR0913 - the options of the command
         str | None, typer.Option(metavar="UUID", help="Compact up to this message; keep the rest.")
     ] = None,
     from_: Annotated[str | None, typer.Option("--from", metavar="UUID", help="Compact from this message on.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end; --timeout does too.")] = False,
     timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,11 +68,13 @@ def compact(  # noqa: PLR0913 - the options of the command
     if up_to is not None or from_ is not None:
         parameters["scope"] = {"kind": "from" if up_to is None else "up_to", "uuid": up_to or from_}
 
+    waited = wait or timeout is not None
+
     async def work(client: Client) -> Job:
         job = await client.enqueue(session, **parameters)
-        return await ended(client, job, timeout) if wait else job
+        return await ended(client, job, timeout) if waited else job
 
-    finish(run(work), as_json=as_json, waited=wait)
+    finish(run(work), as_json=as_json, waited=waited)
 
 
 def status(job: JobArgument, *, as_json: JsonOption = False) -> None:
@@ -102,16 +104,20 @@ def jobs(
     *,
     status: Annotated[Status | None, typer.Option(help="Only jobs in this state.")] = None,
     session: Annotated[str | None, typer.Option(help="Only jobs of this session.")] = None,
+    error_code: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Only jobs that failed so, as prompt_too_long.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """List jobs, newest first."""
-    page = run(lambda client: client.jobs(status=status, session_id=session, limit=limit))
+    page = run(lambda client: client.jobs(status=status, session_id=session, error_code=error_code, limit=limit))
     if as_json:
         output.print_json(page)
         return
     if not page["data"]:
-        output.say("There are no jobs. `compactd compact SESSION` makes one.")
+        filtered = status or session or error_code
+        output.say("No job is like that." if filtered else "There are no jobs. `compactd compact SESSION` makes one.")
         return
     now = datetime.now(UTC)
     lines = [

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from api.found import NO_JOB, NO_SESSION
 from compaction.cli import failures
 from compaction.cli.failures import NoStack, told
 from compaction.cli.main import EXIT_CODES
@@ -12,6 +13,12 @@ from compaction.client import Refused, TimedOut, Unreachable
     ("error", "exit_code", "words"),
     [
         (Refused(404, {"code": "not_found", "detail": "There is no job."}), 4, "There is no job."),
+        (
+            Refused(404, {"code": "not_found", "detail": NO_JOB}),
+            4,
+            "no job of this id. `compactd jobs` lists the newest.",
+        ),
+        (Refused(404, {"code": "not_found", "detail": NO_SESSION}), 4, "no session of this id. `compactd import PATH`"),
         (Refused(401, {"code": "unauthorized", "detail": "…"}), 5, "COMPACTD_API_KEY"),
         (Refused(403, {"code": "forbidden", "detail": "The key lacks the scope ops."}), 5, "scope ops"),
         (

@@ -7,7 +7,20 @@ from typer.testing import CliRunner
 
 from compaction.cli.main import app
 
-COMMANDS = ("demo", "import", "compact", "status", "wait", "result", "jobs", "retry", "cancel", "session", "breaker")
+COMMANDS = (
+    "demo",
+    "import",
+    "compact",
+    "status",
+    "wait",
+    "result",
+    "jobs",
+    "retry",
+    "cancel",
+    "session",
+    "breaker",
+    "doctor",
+)
 
 
 @pytest.fixture
@@ -59,3 +72,14 @@ def test_nobody_at_the_address_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> N
     done = CliRunner().invoke(app, ["status", "some-job"])
     assert done.exit_code == 3
     assert "Nobody answers at http://127.0.0.1:1" in done.output
+
+
+def test_shells_can_complete_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the shell's script asks the program for, as bash does it."""
+    monkeypatch.setenv("COMP_WORDS", "compactd do")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("_COMPACTD_COMPLETE", "complete_bash")
+    done = CliRunner().invoke(app, [], prog_name="compactd")
+    assert done.output.split() == ["doctor"]
+    monkeypatch.delenv("_COMPACTD_COMPLETE")
+    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output
