@@ -31,7 +31,7 @@ from compaction.client.client import Client
 from compaction.client.errors import ContextFull, Refused, Stale, TimedOut, Unreachable
 from compaction.client.hashing import prefix_hashes
 from compaction.client.http import is_passing
-from compaction.client.shapes import Job, Result, Session, SessionFields, Trigger
+from compaction.client.shapes import Job, Result, Session, SessionFields, StoredSession, Trigger
 from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
 
@@ -124,17 +124,19 @@ class AgentHistory:
             return list(messages)
         return list(messages) if smaller is None else smaller
 
-    async def _open(self) -> int:
-        """The session, made or brought up to date: how many messages it has."""
+    async def _open(self) -> StoredSession:
+        """The session, made or brought up to date."""
         stored = await self._client.put_session(self.session_id, **self._fields)
         self._fields.setdefault("model", stored["model"])
         self._opened = True
-        return stored["head_seq"]
+        return stored
 
     async def _store(self, turns: Sequence[Turn], hashes: Sequence[str], reply: object) -> None:
         """Brings the session in step with the list."""
-        if not self._opened and await self._open():
-            await self._recognise(hashes)
+        if not self._opened:
+            stored = await self._open()
+            if stored["head_seq"] and not await self._recognised(stored, turns, hashes):
+                await self._branch(hashes)
         elif self._hashes != hashes[: len(self._hashes)]:
             await self._branch(hashes)
         known = len(self._hashes)
@@ -143,15 +145,36 @@ class AgentHistory:
             self._hashes = list(hashes[: len(self._hashes) + len(batch)])
             self._unseen_bytes += sum(len(jsonbytes.encode(message["content"])) for message in batch)
 
-    async def _recognise(self, hashes: Sequence[str]) -> None:
-        """Finds the session's messages at the beginning of the list, in one of the ways to hold them, or branches."""
+    async def _recognised(self, session: StoredSession, turns: Sequence[Turn], hashes: Sequence[str]) -> bool:
+        """Whether the session's messages are the list's beginning, in one of the ways to hold them."""
         for view in ("live", "api"):
             held = await self._client.messages(self.session_id, "live" if view == "live" else "api")
             stored = prefix_hashes(loop_turns.turns([one for one in held if one["role"] in loop_turns.ROLES]))
             if stored == hashes[: len(stored)]:
                 self._hashes = stored
-                return
-        await self._branch(hashes)
+                return True
+        return await self._not_taken_over(session["live_job_id"], turns, hashes)
+
+    async def _not_taken_over(self, job_id: str | None, turns: Sequence[Turn], hashes: Sequence[str]) -> bool:
+        """Whether the list is what the session's newest result replaces, with what came later: it is taken over then.
+
+        So it is when the loop's process died between the end of a job and the next call.
+        """
+        if job_id is None or not hashes:
+            return False
+        covered = len(hashes)
+        try:
+            applied = await self._client.apply_hash(job_id, hashes[-1], hashes)
+        except Stale as stale:
+            if not stale.only_longer or stale.length is None:
+                return False
+            covered = stale.length
+            applied = await self._client.apply_hash(job_id, hashes[covered - 1])
+        tail = loop_turns.turns(applied["messages"])
+        if tail != turns[covered : covered + len(tail)]:
+            return False
+        self._hashes, self._job_id = list(hashes[: covered + len(tail)]), job_id
+        return True
 
     async def _branch(self, hashes: Sequence[str]) -> None:
         """Goes on in a new session: the list is no longer what this one holds."""

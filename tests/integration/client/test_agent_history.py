@@ -154,6 +154,24 @@ async def test_a_process_that_starts_anew_finds_its_session_again(service: Servi
     assert loaded.history.session_id == "again"
 
 
+async def test_a_result_that_came_while_nobody_looked_is_taken_over_by_the_next_process(
+    service: Service, client: Client
+) -> None:
+    agent = an_agent(client, "died")
+    while len(agent.said) < 20:
+        await agent.step()
+    await agent.sent()
+    raw = list(agent.messages)
+    assert service.compact("died")["was_compacted"]
+    later = an_agent(client, "died")
+    later.messages = [*raw, {"role": "assistant", "content": "MARK-LATER"}, {"role": "user", "content": "Well?"}]
+    smaller = json.dumps(await later.sent())
+    assert later.history.session_id == "died"
+    assert len(smaller) < len(json.dumps(raw)) / 2
+    assert "MARK-LATER" in smaller
+    assert stored(service, "died").count("MARK-LATER") == 1
+
+
 async def test_without_the_service_the_loop_goes_on_and_what_was_said_is_stored_later(service: Service) -> None:
     async with (
         Client("http://127.0.0.1:1", KEY, max_tries=1) as nobody,
