@@ -3,7 +3,7 @@
     history = AgentHistory(client, "agent-7", model="claude-sonnet-5-5")
     while True:
         messages = await history.keep(messages, reply)
-        reply = await claude.messages.create(messages=messages, …)
+        reply = await claude.messages.create(messages=messages, …, **history.request_options)
         messages.append({"role": "assistant", "content": reply.content})
         …
 
@@ -33,6 +33,7 @@ from compaction.client.hashing import prefix_hashes
 from compaction.client.http import is_passing
 from compaction.client.shapes import Job, Result, Session, SessionFields, StoredSession, Trigger
 from compaction.core import jsonbytes
+from compaction.core.context_edits import BETA
 from compaction.core.jsonbytes import Json
 
 PATIENCE_SECONDS = (
@@ -86,6 +87,16 @@ class AgentHistory:
         self._quiet_until = 0.0
         self._unseen_bytes = 0  # added since the session was looked at; no token has less than a byte
         self._room: int | None = None  # tokens to the mark when it was; None: look again
+
+    @property
+    def request_options(self) -> dict[str, Any]:
+        """What the SDK's `messages.create` must be given beside the messages: the edit that the API carries out."""
+        if self.context_management is None:
+            return {}
+        return {
+            "extra_body": {"context_management": self.context_management},
+            "extra_headers": {"anthropic-beta": BETA},
+        }
 
     async def load(self) -> list[Turn]:
         """The history as the service has it, ready to send: where an agent begins that kept no list. [] for a new one.

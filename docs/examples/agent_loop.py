@@ -4,7 +4,7 @@
     export ANTHROPIC_API_KEY=…                   # ANTHROPIC_BASE_URL where it is not the usual one
     python docs/examples/agent_loop.py agent-7 "Which modules have no tests?"
 
-What compactd adds to the loop is the line with `history.keep`.
+What compactd adds to the loop is `history.keep` and `history.request_options`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ async def work(session_id: str, task: str) -> None:
         reply: Message | None = None
         for _ in range(MAX_ROUNDS):
             messages = await history.keep(messages, reply)
-            reply = await claude.messages.create(model=MODEL, max_tokens=4_000, tools=[READ], messages=messages)
+            reply = await claude.messages.create(
+                model=MODEL, max_tokens=4_000, tools=[READ], messages=messages, **history.request_options
+            )
             messages.append({"role": "assistant", "content": reply.content})
             if reply.stop_reason != "tool_use":
                 break

@@ -172,6 +172,25 @@ async def test_a_result_that_came_while_nobody_looked_is_taken_over_by_the_next_
     assert stored(service, "died").count("MARK-LATER") == 1
 
 
+async def test_while_the_cache_is_warm_the_api_clears_old_results_and_the_list_stays(
+    service: Service, client: Client
+) -> None:
+    """Many small results: the job's outcome is a field for the next requests, and no message changes."""
+    agent = an_agent(client, "warm")
+    messages: list[dict[str, object]] = [{"role": "user", "content": "Read them all."}]
+    while agent.history.context_management is None:
+        number = len(messages)
+        assert number < 200
+        call = {"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {"path": f"{number}.py"}}
+        result = {"type": "tool_result", "tool_use_id": call["id"], "content": f"part {number} " + "of a file " * 250}
+        messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+        assert await agent.history.keep(messages) == messages
+    assert agent.history.context_management["edits"][0]["type"] == "clear_tool_uses_20250919"
+    assert agent.history.request_options["extra_body"] == {"context_management": agent.history.context_management}
+    assert not service.calls  # no model was asked
+    assert agent.history.session_id == "warm"
+
+
 async def test_without_the_service_the_loop_goes_on_and_what_was_said_is_stored_later(service: Service) -> None:
     async with (
         Client("http://127.0.0.1:1", KEY, max_tries=1) as nobody,
