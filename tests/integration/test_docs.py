@@ -68,6 +68,14 @@ def test_every_block_of_commands_belongs_to_a_test() -> None:
         assert page.name in ELSEWHERE or found <= {RUN_HERE.get(page.name, "")}, page.name
 
 
+@pytest.mark.parametrize("page", [page for page, where in ELSEWHERE.items() if where == "pieces"])
+def test_pieces_are_at_least_well_formed(page: str) -> None:
+    for number, block in enumerate(blocks(page, "python")):
+        compile(block, f"{page} {number}", "exec")
+    for block in blocks(page, "sh"):
+        subprocess.run(["sh", "-n", "-c", block], check=True)
+
+
 def test_the_page_names_every_command_and_every_exit_code() -> None:
     page = (DOCS / "cli.md").read_text(encoding="utf-8")
     for command in main.app.registered_commands:
