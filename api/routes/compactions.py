@@ -120,7 +120,7 @@ async def get_job(
         return found(await held.looks.job(caller.tenant_id, job_id), NO_JOB)
 
     seconds = preferred_wait_seconds(prefer, held.settings.max_wait_seconds)
-    seen = await (job_at_end(held, job_id, read, seconds) if seconds else read())
+    seen = await (job_at_end(held, job_id, read, seconds, request.is_disconnected) if seconds else read())
     headers = {} if seen.row.done else {"Retry-After": str(retry_after_seconds(seen.row))}
     if seconds is not None:
         headers["Preference-Applied"] = f"wait={seconds}"
