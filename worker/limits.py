@@ -34,8 +34,10 @@ class LimitedSummarizer:
             place = await self.limiter.enter(request.model, self.tenant, estimate(request, self.limiter.rates))
         actual: Spend | None = None
         pause_seconds = 0.0
+        call = self.inner.summarize(request, progress)
+        del request  # hundreds of calls wait here, and nothing of a transcript may wait with them
         try:
-            reply = await self.inner.summarize(request, progress)
+            reply = await call
             actual = cost(reply.usage)
         except RateLimited as error:
             pause_seconds = error.retry_after_seconds or 0.0
@@ -46,7 +48,9 @@ class LimitedSummarizer:
 
     async def count_tokens(self, request: SummaryRequest) -> int | None:
         """The provider's count; it has limits of its own."""
-        return await self.inner.count_tokens(request)
+        asking = self.inner.count_tokens(request)
+        del request
+        return await asking
 
     async def probe(self) -> None:
         """Whether the provider can be used."""

@@ -153,8 +153,10 @@ class _WatchedSummarizer:
         return self.inner.name
 
     async def summarize(self, request: SummaryRequest, progress: Progress) -> SummaryReply:
+        call = self.inner.summarize(request, progress)
+        del request  # hundreds of calls wait here, and nothing of a transcript may wait with them
         try:
-            reply = await self.inner.summarize(request, progress)
+            reply = await call
         except ProviderError as error:
             if not error.pauses_provider and not pausing.is_outage(error):
                 await self.provider.answered(on_trial=self.on_trial)
@@ -163,7 +165,9 @@ class _WatchedSummarizer:
         return reply
 
     async def count_tokens(self, request: SummaryRequest) -> int | None:
-        return await self.inner.count_tokens(request)
+        asking = self.inner.count_tokens(request)
+        del request
+        return await asking
 
     async def probe(self) -> None:
         await self.inner.probe()

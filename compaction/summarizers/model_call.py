@@ -26,7 +26,7 @@ _FIRST_ERROR_STATUS = 400
 
 # A read costs 50 µs on its way through transport, HTTP parser and event loop, ten times what its deltas cost us. Nobody
 # watches a summary word by word, so after each read that had to wait the next one waits a little, and takes more.
-GULP_SECONDS = 0.05  # five deltas of a fast model
+GULP_SECONDS = 0.1  # ten deltas of a fast model; a person sees no progress in less
 WAITED_SECONDS = 0.005  # what lies in the buffer already comes within microseconds
 
 
