@@ -42,6 +42,10 @@ test: $(READY)  ## run all tests (ARGS="-k word" is passed to pytest)
 cases: $(READY)  ## play the shared cases against the running service (COMPACTD_TEST_CASES=folder; also part of test)
 	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) tests/cases $(ARGS)
 
+.PHONY: chaos
+chaos: $(READY)  ## break everything on purpose: 500 jobs, 110 faults, then the ledger (ARGS="--rounds 5"; three minutes a round)
+	@exec $(RUN) -m tests.chaos $(ARGS)
+
 .PHONY: coverage
 coverage: $(READY)  ## branch coverage of what thinks and decides: 100 %, or it fails
 	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) $(THINKING_TESTS) --cov-branch \

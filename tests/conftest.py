@@ -13,7 +13,6 @@ from compaction.store import migrate
 from ops.embedded import Postgres, Valkey
 from ops.embedded.databases import create_database, drop_database
 
-collect_ignore = ["chaos"]  # `python -m tests.chaos` runs it: its short form still finds no moment for some faults
 TEMPLATE = "template_compactd"
 _numbers = itertools.count(1)
 

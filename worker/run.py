@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from dataclasses import replace
 
 from compaction import auto, telemetry
 from compaction.errors import AttemptTimeout, CompactdError, Internal, JobError, LeaseLost, ProviderError, Unavailable
@@ -22,9 +23,11 @@ from worker.gate import Gate, Seat
 from worker.heartbeat import Heart, Held
 from worker.outside import waiting_outside
 from worker.provider import Provider
+from worker.quarantine import Quarantine
 from worker.recorder import AttemptRecorder
 
 COMMIT_TRIES = 6  # over 0.5 + 1 + 2 + 4 + 8 seconds a restarted Postgres is back; the lease lasts longer than that
+QUARANTINE_SECONDS = 3.0  # until a job that lost a worker asks for its turn again; most calls take ten
 _log = telemetry.logger("worker")
 
 
@@ -46,6 +49,7 @@ class Runner:
         self._database = database
         self._gate = Gate()
         self._heart = heart
+        self._quarantine = Quarantine()
         self._doorbell = doorbell
         self._assignments = assignments
         self._provider = provider
@@ -83,13 +87,19 @@ class Runner:
                 await self._commit(claim, finish, began)
         finally:
             self._heart.let_go(claim.token)
+            self._quarantine.leave(claim.token)
 
     async def _claim(self, job_id: str) -> Claim | None:
         try:
             async with self._database.connect() as conn:
-                return await job_rows.claim(
+                claim = await job_rows.claim(
                     conn, job_id, self._heart.owner, self._lease_seconds, provider=self._provider.name
                 )
+                if claim is not None and not self._quarantine.admit(claim.token, claim.job.crashes):
+                    back = replace(verdict.released([]), delay_seconds=QUARANTINE_SECONDS)
+                    await job_rows.finish(conn, job_id, claim.token, back)
+                    return None
+                return claim
         except CompactdError as error:  # claimed or not, the reconciler finds out: it rings again, or the lease ends
             _log.warning("job.claim_missed", job_id=job_id, code=error.code)
             return None

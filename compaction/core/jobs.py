@@ -41,6 +41,7 @@ FAILED_EVENTS: dict[ScopeKind, str] = {
 
 MAX_ATTEMPTS = 5  # DESIGN §8
 MAX_CRASHES = 3  # a job that killed its worker so often is poison (facts/queue.md §3.2)
+MAX_SUSPECTS = 16  # jobs that lost a worker, at once in one: about the root of 300 slots, so that few are lost again
 MAX_MODEL_CALLS = 8  # DESIGN §8: all attempts together
 MAX_JOB_AGE_SECONDS = 24 * 3600  # DESIGN §8: the deadline
 MAX_RETRY_AFTER_SECONDS = 3600  # DESIGN §8: Retry-After is honoured up to an hour
@@ -70,6 +71,20 @@ class Retry:
 @dataclass(frozen=True, slots=True)
 class GiveUp:
     """The job has failed for good."""
+
+
+def may_join(crashes: int, *, suspects: int, most_crashes: int) -> bool:
+    """Whether a job that lost `crashes` workers may start in a worker with so many `suspects` (jobs that lost one too).
+
+    `most_crashes` is the most that one of those has lost. A job that would fail with the next loss runs without other
+    suspects: whoever else took its worker down must not be able to make it fail.
+    """
+    if crashes == 0:
+        return True
+    last_chance = MAX_CRASHES - 1
+    if crashes >= last_chance or most_crashes >= last_chance:
+        return suspects == 0
+    return suspects < MAX_SUSPECTS
 
 
 def backoff_seconds(

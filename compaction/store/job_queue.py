@@ -12,6 +12,7 @@ from sqlalchemy import (
     Select,
     Text,
     bindparam,
+    case,
     cast,
     exists,
     extract,
@@ -27,11 +28,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from compaction.core.breaker import BreakerState
-from compaction.core.jobs import MAX_JOB_AGE_SECONDS
+from compaction.core.jobs import MAX_CRASHES, MAX_JOB_AGE_SECONDS, MAX_SUSPECTS
 from compaction.core.jsonbytes import Json
 from compaction.core.pausing import Phase
 from compaction.store import bodies, plain, session_rows, turns
-from compaction.store.job_rows import READY, WAITING, JobRow, columns
+from compaction.store.job_rows import READY, WAITING, JobRow, columns, status_is
 from compaction.store.session_rows import SessionRow
 from compaction.store.tables import (
     attempts,
@@ -81,6 +82,20 @@ def _provider_is(phase: Phase) -> ColumnElement[bool]:
     return exists().where(mine, provider_pauses.c.phase == literal_column(f"'{phase}'"))
 
 
+def _may_join() -> ColumnElement[bool]:
+    """`core.jobs.may_join` for the claiming worker, so that a job which may not costs no attempt on record.
+
+    Two claims at the same moment do not see each other: the worker asks once more.
+    """
+    suspect = jobs.alias("suspect")
+    here = (status_is(suspect, "running"), suspect.c.lease_owner == bindparam("b_owner", type_=Text))
+    last_chance: ColumnElement[Any] = literal_column(str(MAX_CRASHES - 1))
+    suspects = select(func.count()).where(*here, suspect.c.crashes > literal_column("0")).scalar_subquery()
+    alone = or_(jobs.c.crashes >= last_chance, exists().where(*here, suspect.c.crashes >= last_chance))
+    room = case((alone, literal_column("1")), else_=literal_column(str(MAX_SUSPECTS)))
+    return or_(jobs.c.crashes == literal_column("0"), suspects < room)
+
+
 def _claim() -> Select[Any]:
     # The share lock waits for an append that is under way and keeps later ones out until the claim stands: an append
     # either lies inside the snapshot or knows of it.
@@ -95,6 +110,7 @@ def _claim() -> Select[Any]:
             or_(jobs.c.deadline_at.is_(None), jobs.c.deadline_at > func.now()),
             turns.is_free(),
             ~_provider_is("paused"),
+            _may_join(),
         )
         .values(
             status=literal_column("'running'"),
@@ -165,7 +181,8 @@ async def claim(
 ) -> Claim | None:
     """Takes the job for `owner`; None when it is not ready: taken, ended, not due, or its session has an active job.
 
-    A worker whose `provider` is paused gets none. Atomic by itself. The snapshot (covers_through_seq) is fixed by the
+    A worker whose `provider` is paused gets none, and one that holds jobs which lost a worker gets few more of them
+    (`core.jobs.may_join`). Atomic by itself. The snapshot (covers_through_seq) is fixed by the
     first claim and kept over all attempts. After None because two claims met, a transaction around this call is void:
     claim alone, or on `Database.connect()`.
     """

@@ -104,8 +104,14 @@ class ModelQueue:
         assert len(found) <= 1
         return found[0] if found else None
 
-    def may_claim(self, job: ModelJob) -> bool:
-        """Whether a claim of this job succeeds."""
+    def may_claim(self, job: ModelJob, owner: str) -> bool:
+        """Whether a claim of this job by this worker succeeds."""
         other = self.active(job.session)
         free = other is None or other is job
-        return job.is_waiting and job.is_due and free and not job.is_overdue
+        return job.is_waiting and job.is_due and free and not job.is_overdue and self._may_join(job, owner)
+
+    def _may_join(self, job: ModelJob, owner: str) -> bool:
+        """Two sessions make too few jobs for the other limit: a last chance is alone."""
+        beside = [one.crashes for one in self.jobs.values() if one.token is not None and one.owner == owner]
+        suspects = [crashes for crashes in beside if crashes]
+        return not job.crashes or not suspects or max(*suspects, job.crashes) < MAX_CRASHES - 1

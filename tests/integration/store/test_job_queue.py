@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 
 from compaction.core.breaker import BreakerChange, BreakerState
+from compaction.core.jobs import MAX_SUSPECTS
 from compaction.store import hooks, jobs, session_state, sessions
 from compaction.store.jobs import Finish
 from tests.integration.store.stage import Stage, message, success, texts
@@ -288,3 +289,33 @@ async def test_a_claim_tells_what_need_not_be_asked_for(stage: Stage) -> None:
     again = await stage.claim(claim.job.id)
     assert (again.has_state, again.has_hooks) == (True, True)
     assert sessions.parameters_in(again.parameters) == {"system": b'"be brief"'}
+
+
+async def lost(stage: Stage, times: int, owner: str) -> str:
+    """A job that has lost so many workers and may start now."""
+    job = (await stage.enqueue(await stage.session())).job
+    for _ in range(times):
+        await stage.expire(await stage.claim(job.id, f"{owner}-{times}-dead"))
+        async with stage.database.begin() as conn:
+            await jobs.reap_expired(conn, 10)
+        await stage.change("UPDATE jobs SET not_before = now() WHERE id = %s", job.id)
+    return job.id
+
+
+async def test_a_job_on_its_last_chance_runs_beside_no_other_that_lost_a_worker(stage: Stage) -> None:
+    """Whichever of them kills the worker, only the guilty one can fail for it; fresh jobs and other workers go on."""
+    last, once, fresh = await lost(stage, 2, "a"), await lost(stage, 1, "b"), await lost(stage, 0, "c")
+    assert await stage.try_claim(once, "here") is not None
+    assert await stage.try_claim(last, "here") is None
+    assert await stage.try_claim(fresh, "here") is not None
+    claim = await stage.claim(last, "elsewhere")
+    assert await stage.try_claim(await lost(stage, 1, "d"), "elsewhere") is None
+    assert await stage.finish(claim, success(claim))
+    assert await stage.try_claim(await lost(stage, 1, "e"), "elsewhere") is not None
+
+
+async def test_a_worker_takes_few_jobs_at_once_that_lost_one(stage: Stage) -> None:
+    suspects = [await lost(stage, 1, f"w{number}") for number in range(MAX_SUSPECTS + 1)]
+    claims = [await stage.try_claim(job_id, "here") for job_id in suspects]
+    assert [claim is not None for claim in claims] == [True] * MAX_SUSPECTS + [False]
+    assert await stage.try_claim(suspects[-1], "elsewhere") is not None

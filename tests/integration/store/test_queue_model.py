@@ -148,11 +148,11 @@ class QueueMachine(RuleBasedStateMachine):
         """A job of that kind, by dice."""
         return data.draw(st.sampled_from([job for job in self.model.jobs.values() if pick(job)]))
 
-    @precondition(lambda machine: any(map(machine.model.may_claim, machine.model.jobs.values())))
+    @precondition(any_of(waiting))
     @rule(data=st.data(), owner=st.sampled_from(OWNERS))
     def deliver(self, data: st.DataObject, owner: str) -> None:
         """A message reaches a worker."""
-        self._claim(self._one(data, self.model.may_claim), owner)
+        self._claim(self._one(data, waiting), owner)
 
     @precondition(any_of(bool))
     @rule(data=st.data(), owner=st.sampled_from(OWNERS))
@@ -161,7 +161,7 @@ class QueueMachine(RuleBasedStateMachine):
         self._claim(self._one(data), owner)
 
     def _claim(self, job: ModelJob, owner: str) -> None:
-        may = self.model.may_claim(job)
+        may = self.model.may_claim(job, owner)
         claim = self.wait(self.stage.try_claim(job.id, owner))
         assert (claim is not None) == may
         if claim is None:

@@ -13,6 +13,7 @@ from compaction.core.jobs import (
     after_failure,
     after_snooze,
     backoff_seconds,
+    may_join,
     snooze_seconds,
 )
 
@@ -74,3 +75,18 @@ def test_a_throttled_job_sleeps_as_long_as_it_was_told_and_up_to_a_fifth_longer(
 def test_a_snooze_uses_up_no_attempt_and_ends_with_the_deadline() -> None:
     assert after_snooze(snoozes=0, age_seconds=0.0, jitter=0.0) == Retry(2.0, counted=False)
     assert after_snooze(snoozes=0, age_seconds=24 * 3600 - 1, jitter=0.0) == GiveUp()
+
+
+def test_a_job_that_lost_no_worker_may_join_any() -> None:
+    assert may_join(0, suspects=50, most_crashes=2)
+
+
+def test_sixteen_jobs_that_lost_one_worker_may_be_together() -> None:
+    assert may_join(1, suspects=15, most_crashes=1)
+    assert not may_join(1, suspects=16, most_crashes=1)
+
+
+def test_a_job_that_the_next_loss_would_fail_is_alone_among_suspects() -> None:
+    assert may_join(2, suspects=0, most_crashes=0)
+    assert not may_join(2, suspects=1, most_crashes=1)
+    assert not may_join(1, suspects=1, most_crashes=2)
