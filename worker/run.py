@@ -71,13 +71,23 @@ class Runner:
             metrics.DUPLICATES.inc()
             _log.debug("job.not_claimed", job_id=job_id)  # a late or doubled ring: normal
             return
+        try:
+            await self._admit(claim, seat)
+        finally:
+            self._quarantine.leave(claim.token)
+
+    async def _admit(self, claim: Claim, seat: Seat) -> None:
+        """A job that may not run beside those that are here goes back; two claims at once did not see each other."""
+        began = time.monotonic()
+        if not self._quarantine.admit(claim.token, claim.job.crashes):
+            await self._commit(claim, replace(verdict.released([]), delay_seconds=QUARANTINE_SECONDS), began)
+            return
         metrics.claimed(claim)
         with telemetry.traced(claim.job.traceparent):
-            await self._carry(claim, seat)
+            await self._carry(claim, seat, began)
 
-    async def _carry(self, claim: Claim, seat: Seat) -> None:
+    async def _carry(self, claim: Claim, seat: Seat, began: float) -> None:
         """One attempt of a claimed job, to its commit."""
-        began = time.monotonic()
         recorder = AttemptRecorder(self._database, claim.job.id, claim.token)
         held = self._hold(claim, recorder)
         try:
@@ -87,19 +97,13 @@ class Runner:
                 await self._commit(claim, finish, began)
         finally:
             self._heart.let_go(claim.token)
-            self._quarantine.leave(claim.token)
 
     async def _claim(self, job_id: str) -> Claim | None:
         try:
             async with self._database.connect() as conn:
-                claim = await job_rows.claim(
+                return await job_rows.claim(
                     conn, job_id, self._heart.owner, self._lease_seconds, provider=self._provider.name
                 )
-                if claim is not None and not self._quarantine.admit(claim.token, claim.job.crashes):
-                    back = replace(verdict.released([]), delay_seconds=QUARANTINE_SECONDS)
-                    await job_rows.finish(conn, job_id, claim.token, back)
-                    return None
-                return claim
         except CompactdError as error:  # claimed or not, the reconciler finds out: it rings again, or the lease ends
             _log.warning("job.claim_missed", job_id=job_id, code=error.code)
             return None

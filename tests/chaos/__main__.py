@@ -13,7 +13,9 @@ from tests.chaos.director import Plan, Report, run
 def main() -> int:
     """0 when every promise was kept in every round, 1 otherwise."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("--jobs", type=int, default=500, help="at least so many (default: 500)")
+    parser.add_argument(
+        "--jobs", type=int, default=500, help="at least so many, beside requests that join (default: 500)"
+    )
     parser.add_argument("--faults", type=int, default=110, help="at least so many (default: 110)")
     parser.add_argument("--rounds", type=int, default=1, help="one after the other, each with its own seed")
     parser.add_argument("--seed", type=int, default=None, help="repeats a run's plan")

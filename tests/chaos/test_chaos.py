@@ -17,7 +17,7 @@ from tests.chaos.producer import Producer
 from tests.chaos.scene import Scene
 from tests.chaos.slots import wait
 
-JOBS = 60
+JOBS = 40
 SLOW = [{"good_summary": {}, "delay_s": 4.0}]  # the others wait for the model whenever the poison strikes
 INNOCENT = 10  # with the poison they fill the worker's slots
 MAX_SECONDS = 150.0  # 50 on a quiet machine
@@ -33,7 +33,7 @@ def test_jobs_survive_every_kind_of_fault() -> None:
     report = run(plan, print)
     assert report.is_good, table(report.lines)
     assert sum(report.kinds.values()) >= len(WEIGHTS)
-    assert report.jobs >= JOBS / 2  # requests that joined a waiting job make none
+    assert report.jobs >= JOBS
 
 
 @pytest.mark.chaos
