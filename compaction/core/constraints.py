@@ -27,13 +27,13 @@ def pinned(previous: Sequence[str], summary_text: str, texts: Sequence[str]) -> 
     `texts` are what the user wrote in the messages that the summary replaces; a new constraint must stand literally in
     one of them (white space aside), and is kept as it stands there.
     """
-    said = [_plain(text) for text in texts]
+    said = "\n".join(_plain(text).casefold() for text in texts)  # no key holds a line break
     kept = {_key(text): text for text in previous}
     for label, words in _labelled(summary_text):
         key = _key(words)
         if label == "withdrawn":
             kept.pop(key, None)
-        elif key and key not in kept and any(key in text.casefold() for text in said):
+        elif key and key not in kept and key in said:
             kept[key] = _plain(words)
     return tuple(kept.values())[-MAX_PINNED:]
 

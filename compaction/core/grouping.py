@@ -13,7 +13,7 @@ The rules, in the order of the messages:
 6. Everything else, messages outside the conversation too, stays in the round where it stands.
 
 A result that comes after other answers in one message with other content cannot be moved without moving what the user
-said; it stays where it is, and `core.repair` tells it as text there.
+said; it stays where it is, and `core.repair` tells it as text there. So does one that was stored before its call.
 """
 
 from __future__ import annotations

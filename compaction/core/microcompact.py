@@ -161,8 +161,9 @@ def _rewritten(messages: Sequence[Message], old: Sequence[Exchange]) -> list[Mes
     changed: dict[int, list[Block]] = {}
     for one in old:
         number, place = one.result_at
-        blocks = changed.setdefault(number, list(messages[number].blocks()))
-        blocks[place] = {**one.result, "content": CLEARED}
+        if number not in changed:
+            changed[number] = list(messages[number].blocks())
+        changed[number][place] = {**one.result, "content": CLEARED}
     return [
         message.rewritten(changed[number], message.parent_uuid) if number in changed else message
         for number, message in enumerate(messages)

@@ -112,7 +112,8 @@ def _edited(text: str | None, given: dict[str, Json]) -> str | None:
         elif not old or new is None or text is None or old not in text:
             return None
         else:
-            text = text.replace(old, new, -1 if edit.get("replace_all") else 1)[:MAX_FOLLOWED_CHARS]
+            enough = MAX_FOLLOWED_CHARS // max(1, len(new)) + 1  # what comes behind so many is cut off anyway
+            text = text.replace(old, new, enough if edit.get("replace_all") else 1)[:MAX_FOLLOWED_CHARS]
     return text
 
 

@@ -43,8 +43,8 @@ class _Pairing:
         for place, block in enumerate(blocks):
             kind, maker = block["type"], _maker(block)
             if maker is not None:
-                self.makers[number, place] = self._newest(maker)
-                working |= {maker} if kind == "tool_use" else set()
+                self.makers[number, place] = made_by = self._newest(maker)
+                working |= {maker} if kind == "tool_use" and made_by is not None else set()
             if kind in SERVER_CALLS:
                 self.calls[number, place] = call = _Call()
                 self.waiting.setdefault(ident(block.get("id")), deque()).append(call)

@@ -24,6 +24,7 @@ MIN_LETTERS = 16  # beside headings and fillers; "as discussed" under one headin
 MAX_FILLER_CHARS = 200  # a longer text is no placeholder
 MAX_CALL_CHARS = 1_000_000  # JSON longer than this is not looked at; no tool call is
 
+MAX_LEVELS = 100  # of summaries inside each other; 31 were met (DESIGN §3), and each level reads the whole text
 HEADING = "Summary of the earlier conversation:"  # `extract_summary_text` finds the summary behind it; never reword it
 _PINNED = "Standing constraints of the user, word for word:"
 
@@ -196,7 +197,9 @@ def _bare(text: str) -> str:
     """The text without a second pair of summary tags right inside the first."""
     text = text.strip()
     tags = list(_TAG.finditer(text))
-    while len(tags) > 1 and _is(tags[0], "summary") and _is(tags[-1], "/summary"):
+    for _ in range(MAX_LEVELS):
+        if not (len(tags) > 1 and _is(tags[0], "summary") and _is(tags[-1], "/summary")):
+            break
         if tags[0].start() or tags[-1].end() != len(text):
             break
         text = text[tags[0].end() : tags[-1].start()].strip()
@@ -230,8 +233,12 @@ def _start_of_sections(text: str) -> int | None:
     """Where the last list of at least five sections begins (an analysis may hold a draft of them), None without one."""
     found = sections.headings(text)
     starts = [index for index, heading in enumerate(found) if heading.number == 1][::-1] or [0]
+    numbers: set[int] = set()
+    behind = len(found)  # the headings from here on are in `numbers`
     for index in (*starts, 0):
-        if len({heading.number for heading in found[index:]}) >= MIN_SECTIONS:
+        numbers.update(heading.number for heading in found[index:behind])
+        behind = min(behind, index)
+        if len(numbers) >= MIN_SECTIONS:
             return found[index].start
     return None
 
@@ -263,13 +270,14 @@ def _is_tool_call(text: str) -> bool:
 
 def _unwrapped(text: str) -> str:
     """The innermost summary of texts that `compact_text` made; other texts as they are."""
-    while True:
+    for _ in range(MAX_LEVELS):
         before, heading, after = f"\n{text.strip()}\n".partition(f"\n{HEADING}\n")
         if not heading or sections.headings(before):
             return text.strip()
         text = after
         for name in ("carry_on", "recent_kept", "earlier_kept"):
             text = text.rstrip().removesuffix(TEXTS[name])
+    return text.strip()
 
 
 def _folded(text: str) -> str:

@@ -52,7 +52,8 @@ def last_answer(messages: Sequence[Message], counted: Collection[int]) -> Anchor
         usage = message.usage if message.role == "assistant" and id(message) in counted else None
         if usage is not None and usage.total_tokens:
             fragments = _fragments(messages, place)
-            between = [messages[other] for other in range(fragments[0], place) if other not in fragments]
+            own = set(fragments)
+            between = [messages[other] for other in range(fragments[0], place) if other not in own]
             answer = tuple(messages[fragment] for fragment in fragments)
             return Anchor(usage.prompt_tokens, usage.output_tokens, answer, (*between, *messages[place + 1 :]))
     return None

@@ -88,7 +88,7 @@ def steps_of(command: str) -> list[str]:
 def family(step: str) -> str:
     """The words that name a check, without paths and options: `pytest`, `go test`, `npm run build`."""
     words = step.split()
-    program = words[0].rsplit("/", 1)[-1]
+    program = words[0].rstrip("/").rsplit("/", 1)[-1] or words[0]
     chosen = [program]
     for word in words[1 : _RUNNER_WORDS if program in _RUNNERS else _FAMILY_WORDS]:
         if word in ("run", "-m", "exec") or _is_plain(word):
