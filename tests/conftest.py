@@ -13,8 +13,8 @@ from compaction.store import migrate
 from ops.embedded import Postgres, Valkey
 from ops.embedded.databases import create_database, drop_database
 
-# `python -m pytest tests/chaos/test_chaos.py` plays it. In one long round of seven, on a loaded machine, a job lost three
-# workers of which not all were killed on purpose; until that is understood it is no test for everybody.
+# `make chaos` plays more. In one long round of seven, on a loaded machine, a job lost three workers of which not all
+# were killed on purpose; until that is understood the dice are no test for everybody.
 collect_ignore = ["chaos/test_chaos.py"]
 TEMPLATE = "template_compactd"
 _numbers = itertools.count(1)
