@@ -91,11 +91,6 @@ def committed(claim: Claim, finish: Finish, run_seconds: float) -> None:
         _made(finish.result)
 
 
-def fenced() -> None:
-    """A verdict came too late: the job was another worker's by then."""
-    FENCED.inc()
-
-
 def _made(result: NewResult) -> None:
     RESULTS.labels(result.strategy).inc()
     PTL_RETRIES.inc(result.ptl_attempts)

@@ -186,7 +186,10 @@ class Runner:
                 await asyncio.sleep(0.5 * 2**number)
                 continue
             _log.info("job.finished" if held else "job.fenced", job_id=claim.job.id, status=finish.status)
-            metrics.committed(claim, finish, time.monotonic() - began) if held else metrics.fenced()
+            if held:
+                metrics.committed(claim, finish, time.monotonic() - began)
+            else:
+                metrics.FENCED.inc()
             if following is not None:
                 await self._doorbell.ring(following)
             return

@@ -111,18 +111,6 @@ EXAMPLES: dict[str, Example] = {
         "enabled": True,
         "created_at": AT,
     },
-    "NewWebhook": {
-        "id": "01a22ed6-3bec-7077-b34f-cd1e04fb75d1",
-        "url": "https://agents.example.com/news",
-        "events": ["compaction.failed", "compaction.succeeded"],
-        "enabled": True,
-        "disabled_reason": None,
-        "failing_since": None,
-        "old_secret_until": None,
-        "created_at": AT,
-        "updated_at": AT,
-        "secret": "whsec_Y29tcGFjdGQtZXhhbXBsZS1zZWNyZXQh",
-    },
     "Provider": {
         "name": "claude-3f9a",
         "state": "paused",
