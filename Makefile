@@ -43,7 +43,7 @@ cases: $(READY)  ## play the shared cases against the running service (COMPACTD_
 	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) tests/cases $(ARGS)
 
 .PHONY: chaos
-chaos: $(READY)  ## break everything on purpose: 500 jobs, 110 faults, then the ledger (ARGS="--rounds 5"; three minutes a round)
+chaos: $(READY)  ## break everything on purpose: 500 jobs, 110 faults, then the ledger (ARGS="--rounds 5"; four minutes a round)
 	@exec $(RUN) -m tests.chaos $(ARGS)
 
 .PHONY: coverage

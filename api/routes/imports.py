@@ -27,7 +27,9 @@ TICK_SECONDS = 0.1  # progress lines come at most this often
 @router.post(
     "/v1/sessions/import",
     summary="Import a transcript",
-    openapi_extra=openapi.takes_bytes("A transcript file: Claude Code JSONL or a list of Messages API messages"),
+    openapi_extra=openapi.takes_bytes(
+        "A transcript: Claude Code JSONL, a list of Messages API messages, or an OpenAI chat"
+    ),
     responses={200: openapi.gives(Imported, "Stored"), **openapi.refuses(400, 413, 415)},
 )
 async def import_transcript(
