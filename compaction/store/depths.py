@@ -43,6 +43,7 @@ from compaction.store.tables import jobs, lease_tokens, queue_depths
 EVERYBODY = 0  # the row that counts all tenants; identities begin with 1
 ROW_FROM = 500  # waiting jobs of a tenant; fewer are counted on the spot within 0.1 ms
 FRESH_SECONDS = 2.0  # a count of 50,000 takes 10 ms
+SETTLED_SECONDS = 1.0  # longer than an enqueue takes from its id to its commit, some milliseconds
 SMOOTHING = 0.5  # of the newest measurement in the pace at which jobs are taken
 
 _NIL = literal_column("'00000000-0000-0000-0000-000000000000'::uuid", UUID(as_uuid=False))
@@ -50,6 +51,7 @@ _NONE: ColumnElement[Any] = literal_column("0", BigInteger)
 _EVERYBODY: ColumnElement[Any] = literal_column(str(EVERYBODY), BigInteger)
 _FALSE: ColumnElement[Any] = literal_column("false", Boolean)
 _TENANT_ID = bindparam("b_tenant_id", type_=BigInteger)
+_SETTLED_AGO: ColumnElement[Any] = literal_column(f"interval '-{SETTLED_SECONDS} seconds'")
 
 
 def _known(name: str, owner: ColumnElement[Any], otherwise: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -100,14 +102,21 @@ def _pace() -> tuple[ColumnElement[Any], ColumnElement[Any]]:
 
 
 def _count() -> tuple[Delete, Insert]:
-    """Statements that write the count anew."""
-    counted = select(jobs.c.tenant_id, func.count().label("waiting")).where(WAITING).group_by(jobs.c.tenant_id).cte()
+    """Statements that write the count anew, of the jobs old enough that none of them can still come to light.
+
+    A job whose id is younger is counted on the spot: an enqueue that is not committed yet when the count begins would
+    otherwise be neither in the count nor behind it.
+    """
+    settled = select(func.uuidv7(_SETTLED_AGO).label("through_id")).cte().prefix_with("MATERIALIZED")
+    through = select(settled.c.through_id).scalar_subquery()
+    counted = select(jobs.c.tenant_id, func.count().label("waiting")).where(WAITING, jobs.c.id <= through)
+    counted = counted.group_by(jobs.c.tenant_id).cte()
     total = select(_EVERYBODY, func.coalesce(cast(func.sum(counted.c.waiting), BigInteger), _NONE))
     large = select(counted.c.tenant_id, counted.c.waiting).where(counted.c.waiting >= literal_column(str(ROW_FROM)))
     rows = union_all(large, total).subquery()
     pace, token = _pace()
     names = ["tenant_id", "waiting", "through_id", "taken_per_second", "last_token"]
-    new = upsert(queue_depths).from_select(names, select(*rows.c, func.uuidv7(), pace, token))
+    new = upsert(queue_depths).from_select(names, select(*rows.c, through, pace, token))
     updated = {name: new.excluded[name] for name in names[1:]} | {"at": func.now()}
     old = queue_depths.c.at < func.now()
     return (

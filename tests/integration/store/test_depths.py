@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from sqlalchemy import literal_column
 
 from compaction import errors
 from compaction.core.backpressure import Caps
@@ -78,6 +79,7 @@ async def test_a_count_and_what_came_since_make_the_same_cap(
 ) -> None:
     """Four counted, one newer, cap five: the sixth is refused, whether the tenant has a row of its own or not."""
     monkeypatch.setattr(depths, "ROW_FROM", row_from)
+    monkeypatch.setattr(depths, "_SETTLED_AGO", literal_column("interval '0'"))
     clear, count = depths._count()
     monkeypatch.setattr(depths, "_CLEAR", clear)
     monkeypatch.setattr(depths, "_COUNT", count)
@@ -90,6 +92,16 @@ async def test_a_count_and_what_came_since_make_the_same_cap(
         await put(stage, caps)
     owners = {owner for (owner,) in await stage.query("SELECT tenant_id FROM queue_depths WHERE waiting = 4")}
     assert owners == ({0, stage.tenant_id} if row_from == 1 else {0})
+
+
+async def test_a_job_that_was_being_written_while_others_were_counted_is_not_forgotten(stage: Stage) -> None:
+    caps = Caps(tenant=5, everybody=1)
+    session = await stage.session()
+    async with stage.database.begin() as conn:
+        await jobs.enqueue(conn, stage.order(session), caps=caps)
+        assert await refresh(stage)
+    with pytest.raises(errors.Unavailable):
+        await put(stage, caps)
 
 
 async def test_a_new_count_forgets_tenants_that_have_few_jobs_by_now(stage: Stage) -> None:
