@@ -185,6 +185,7 @@ def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> R
         gauges=QueueGauges(database),
         every_seconds=settings.reconcile_seconds,
         lease_seconds=settings.lease_seconds,
+        heartbeat_seconds=settings.heartbeat_seconds,
     )
 
 

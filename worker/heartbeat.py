@@ -10,45 +10,20 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Literal
 
 from compaction import telemetry
 from compaction.errors import CompactdError
 from compaction.store import jobs as job_rows
+from compaction.store import survivals
 from compaction.store import workers as worker_rows
 from compaction.store.engine import Database
-from worker.recorder import AttemptRecorder
+from worker.held import Held
 
 PULSE_SECONDS = 1.0  # progress and cancel flags: a cancel reaches a running call within about this
 STUCK_LOOP_SECONDS = 15.0  # facts/queue.md §4: stop renewing when the loop is stuck for so long
 SELF_FENCE_SHARE = 0.75  # of the lease: 45 of 60 seconds (facts/queue.md §3.1)
 
-Reason = Literal["cancel", "lease", "drain"]
-
 _log = telemetry.logger("heart")
-
-
-@dataclass(slots=True)
-class Held:
-    """A job that this process runs: how to stop it, and why it was stopped.
-
-    `is_settled`: the attempt is over and its verdict is being written; nothing may interrupt that.
-    """
-
-    job_id: str
-    token: int
-    recorder: AttemptRecorder
-    interrupt: Callable[[], object]
-    reason: Reason | None = None
-    is_settled: bool = False
-    renewed_at: float = field(default_factory=time.monotonic)  # by our clock: the claim, then each beat
-
-    def stop(self, reason: Reason) -> None:
-        """Interrupts the attempt once; the first reason stays."""
-        if self.reason is None:
-            self.reason = reason
-            self.interrupt()
 
 
 class Heart:
@@ -76,6 +51,7 @@ class Heart:
         self._heartbeat_seconds = heartbeat_seconds
         self._lag_seconds = lag_seconds
         self._held: dict[int, Held] = {}
+        self._lost: dict[int, str] = {}  # job ids by token: leases that ended while we live
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._beat_until_stopped()), name="compactd-heart")
@@ -160,11 +136,24 @@ class Heart:
         self._beat_at = now = time.monotonic()
         for one in held:
             if one.token not in beat.alive:
-                one.stop("lease")
+                self._lose(one)
                 continue
             one.renewed_at = now
             if one.job_id in beat.cancel_requested:
                 one.stop("cancel")
+        await self._survive(database)
+
+    async def _survive(self, database: Database) -> None:
+        """We live: what we lost was no crash, and what we do not run others may."""
+        lost, held = dict(self._lost), [one.token for one in self.held()]
+        settle_seconds = max(self._heartbeat_seconds, STUCK_LOOP_SECONDS)
+        async with database.connect() as conn:
+            back = await survivals.hand_back(conn, self.owner, held, list(lost), settle_seconds=settle_seconds)
+            still_open = await survivals.forgive(conn, self.owner, lost) if lost else frozenset()
+        for token in lost.keys() - still_open:
+            self._lost.pop(token, None)
+        if back:
+            _log.warning("heart.handed_back", owner=self.owner, jobs=len(back))
 
     async def _pulse(self, database: Database) -> None:
         held = self.held()
@@ -185,7 +174,11 @@ class Heart:
         latest = time.monotonic() - self._lease_seconds * SELF_FENCE_SHARE
         for one in self.held():
             if one.renewed_at < latest:
-                one.stop("lease")
+                self._lose(one)
+
+    def _lose(self, one: Held) -> None:
+        self._lost[one.token] = one.job_id
+        one.stop("lease")
 
     async def _leave(self, database: Database) -> None:
         async with database.begin() as conn:

@@ -54,6 +54,7 @@ class Reconciler:
         gauges: QueueGauges,
         every_seconds: float,
         lease_seconds: float,
+        heartbeat_seconds: float,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
@@ -63,6 +64,8 @@ class Reconciler:
         self._gauges = gauges
         self._every_seconds = every_seconds
         self._forget_seconds = FORGET_LEASES * lease_seconds
+        self._grace_seconds = heartbeat_seconds
+        self._reap_at = 0.0
         self._chores_at = 0.0
         self._forget_at = 0.0
         self._prune_at = time.monotonic() + every_seconds
@@ -82,7 +85,8 @@ class Reconciler:
         """One turn: reap expired leases, send news, ring for what is next, tidy up. Whether jobs wait for slots."""
         if time.monotonic() >= self._chores_at:  # while jobs wait for slots, turns come faster than chores need
             self._chores_at = time.monotonic() + self._every_seconds
-            await self._reap()
+            if time.monotonic() >= self._reap_at:
+                await self._reap()
             self._courier.turn()
         waiting = await self._dispatcher.turn()
         await self._tidy()
@@ -95,6 +99,8 @@ class Reconciler:
             if not await leader.try_lead(conn, silence_seconds):
                 return
             _log.info("reconciler.leads")
+            # Postgres may have been away: leases that ended meanwhile belong to workers whose first beat is on its way.
+            self._reap_at = time.monotonic() + self._grace_seconds
             try:
                 while await leader.try_lead(conn, silence_seconds):
                     waiting = await self.turn()

@@ -20,7 +20,8 @@ from worker import metrics, verdict
 from worker.assignment import Assignments
 from worker.dispatch import Doorbell
 from worker.gate import Gate, Seat
-from worker.heartbeat import Heart, Held
+from worker.heartbeat import Heart
+from worker.held import Held
 from worker.outside import waiting_outside
 from worker.provider import Provider
 from worker.quarantine import Quarantine

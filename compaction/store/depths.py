@@ -109,8 +109,8 @@ def _count() -> tuple[Delete, Insert]:
     """
     settled = select(func.uuidv7(_SETTLED_AGO).label("through_id")).cte().prefix_with("MATERIALIZED")
     through = select(settled.c.through_id).scalar_subquery()
-    counted = select(jobs.c.tenant_id, func.count().label("waiting")).where(WAITING, jobs.c.id <= through)
-    counted = counted.group_by(jobs.c.tenant_id).cte()
+    waiting = select(jobs.c.tenant_id, func.count().label("waiting")).where(WAITING, jobs.c.id <= through)
+    counted = waiting.group_by(jobs.c.tenant_id).cte()
     total = select(_EVERYBODY, func.coalesce(cast(func.sum(counted.c.waiting), BigInteger), _NONE))
     large = select(counted.c.tenant_id, counted.c.waiting).where(counted.c.waiting >= literal_column(str(ROW_FROM)))
     rows = union_all(large, total).subquery()

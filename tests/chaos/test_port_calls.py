@@ -15,7 +15,8 @@ from tests.chaos.bench import Bench
 from tests.chaos.tripwire import Tripwire, WiredDatabase
 from tests.integration.store.stage import staged
 from tests.unit.fakes import ScriptedSummarizer
-from worker.heartbeat import Heart, Reason
+from worker.heartbeat import Heart
+from worker.held import Reason
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos, pytest.mark.timeout(300)]
 

@@ -28,6 +28,7 @@ class ModelJob:
     wants_cancel: bool = False
     winner: int | None = None  # the token that wrote the result
     old_tokens: list[int] = field(default_factory=list)
+    reaped: dict[int, str] = field(default_factory=dict)  # owners by token: losses that were taken for crashes
 
     @property
     def is_active(self) -> bool:
@@ -71,8 +72,22 @@ class ModelJob:
     def lose(self) -> None:
         """The reaper takes it away."""
         self.crashes += 1
+        if self.token is not None:
+            self.reaped[self.token] = self.owner
         is_over = self.crashes >= MAX_CRASHES or self.attempt >= MAX_ATTEMPTS or self.is_overdue
         self.leave("cancelled" if self.wants_cancel else "failed" if is_over else "retrying")
+
+    def survive(self, owner: str) -> None:
+        """The worker that lost it is there all the same, and says so."""
+        if self.is_active:
+            mine = [token for token, lost_by in self.reaped.items() if lost_by == owner]
+            for token in mine:
+                del self.reaped[token]
+                self.crashes -= 1
+
+    def hand_back(self) -> None:
+        """The worker gave it up and lets others have it before its lease ends; the attempt counts."""
+        self.leave("retrying", is_due=True)
 
 
 @dataclass(slots=True)
@@ -115,3 +130,38 @@ class ModelQueue:
         beside = [one.crashes for one in self.jobs.values() if one.token is not None and one.owner == owner]
         suspects = [crashes for crashes in beside if crashes]
         return not job.crashes or not suspects or max(*suspects, job.crashes) < MAX_CRASHES - 1
+
+
+def running(job: ModelJob) -> bool:
+    """A worker has it."""
+    return job.status == "running"
+
+
+def waiting(job: ModelJob) -> bool:
+    """It waits, for the first time or again."""
+    return job.is_waiting
+
+
+def live(job: ModelJob) -> bool:
+    """It has not ended."""
+    return not job.is_terminal
+
+
+def lost(job: ModelJob) -> bool:
+    """Its lease or its time is over, and nobody has done anything about it yet."""
+    return live(job) and (job.is_expired or job.is_overdue)
+
+
+def left(job: ModelJob) -> bool:
+    """Somebody had it once and has it no more."""
+    return bool(job.old_tokens)
+
+
+def reaped(job: ModelJob) -> bool:
+    """It lost a worker, or so it seems."""
+    return bool(job.reaped)
+
+
+def held_again(job: ModelJob) -> bool:
+    """Somebody had it once and another one has it now."""
+    return left(job) and running(job)

@@ -22,10 +22,21 @@ from hypothesis.stateful import (
 
 from compaction.core.jobs import MAX_ATTEMPTS, MAX_CRASHES, MAX_MODEL_CALLS, Trigger
 from compaction.errors import LeaseLost
-from compaction.store import jobs
+from compaction.store import jobs, survivals
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, Finish
-from tests.integration.store.queue_model import ModelJob, ModelQueue, ModelSession
+from tests.integration.store.queue_model import (
+    ModelJob,
+    ModelQueue,
+    ModelSession,
+    held_again,
+    left,
+    live,
+    lost,
+    reaped,
+    running,
+    waiting,
+)
 from tests.integration.store.stage import Stage, message, staged, success
 
 T = TypeVar("T")
@@ -46,36 +57,6 @@ ROWS = """
 END_LEASE = "UPDATE jobs SET lease_expires_at = now() - interval '1 second' WHERE id = %s"
 END_PAUSE = "UPDATE jobs SET not_before = now() - interval '1 second' WHERE id = %s"
 END_TIME = "UPDATE jobs SET deadline_at = now() - interval '1 second' WHERE id = %s"
-
-
-def running(job: ModelJob) -> bool:
-    """A worker has it."""
-    return job.status == "running"
-
-
-def waiting(job: ModelJob) -> bool:
-    """It waits, for the first time or again."""
-    return job.is_waiting
-
-
-def live(job: ModelJob) -> bool:
-    """It has not ended."""
-    return not job.is_terminal
-
-
-def lost(job: ModelJob) -> bool:
-    """Its lease or its time is over, and nobody has done anything about it yet."""
-    return live(job) and (job.is_expired or job.is_overdue)
-
-
-def left(job: ModelJob) -> bool:
-    """Somebody had it once and has it no more."""
-    return bool(job.old_tokens)
-
-
-def held_again(job: ModelJob) -> bool:
-    """Somebody had it once and another one has it now."""
-    return left(job) and running(job)
 
 
 def any_of(pick: Pick) -> Callable[[QueueMachine], bool]:
@@ -236,6 +217,33 @@ class QueueMachine(RuleBasedStateMachine):
     async def _reap(self) -> list[jobs.Reaped]:
         async with self._database.begin() as conn:
             return await jobs.reap_expired(conn, 100)
+
+    @precondition(any_of(reaped))
+    @rule(data=st.data(), owner=st.sampled_from(OWNERS))
+    def survive(self, data: st.DataObject, owner: str) -> None:
+        """A worker that only was frozen or cut off says so, for what it lost; another one cannot say it."""
+        job = self._one(data, reaped)
+        self.wait(self._survive(owner, dict.fromkeys(job.reaped, job.id)))
+        job.survive(owner)
+
+    async def _survive(self, owner: str, tokens: dict[int, str]) -> None:
+        async with self._database.connect() as conn:
+            await survivals.forgive(conn, owner, tokens)
+
+    @precondition(any_of(running))
+    @rule(data=st.data())
+    def hand_back(self, data: st.DataObject) -> None:
+        """A worker gives up one job, and keeps all others."""
+        job = self._one(data, running)
+        assert job.token is not None
+        goes = job.attempt < MAX_ATTEMPTS and not job.wants_cancel
+        assert self.wait(self._hand_back(job.owner, job.token)) == ([job.token] if goes else [])
+        if goes:
+            job.hand_back()
+
+    async def _hand_back(self, owner: str, token: int) -> list[int]:
+        async with self._database.connect() as conn:
+            return await survivals.hand_back(conn, owner, [], [token], settle_seconds=3600.0)
 
     @precondition(any_of(running))
     @rule(data=st.data(), how=st.sampled_from(WAYS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from ops.embedded import Valkey
@@ -51,6 +52,27 @@ def test_a_frozen_worker_that_wakes_up_after_its_lease_writes_nothing(service: S
         frozen.signal(signal.SIGCONT)
         service.until(lambda: "lease_lost" in service.log("worker") or "fenced" in service.log("worker"), "no fence")
         assert service.result(job["id"]) == first
+
+
+def crashes(service: Service, job_id: str) -> int:
+    with psycopg.connect(service.database_url.replace("+psycopg", "")) as conn:
+        [(found,)] = conn.execute("SELECT crashes FROM jobs WHERE id = %s", (job_id,)).fetchall()
+    return int(found)
+
+
+def test_a_frozen_worker_that_wakes_up_in_time_takes_back_the_crash(service: Service) -> None:
+    with service:
+        service.play([{"good_summary": {}, "delay_s": 12.0}])
+        service.put_session("s", history(10))
+        job = service.enqueue("s")
+        service.until(lambda: service.calls, "no call was made")
+        frozen = service.workers[0]
+        frozen.signal(signal.SIGSTOP)
+        service.start_worker()
+        service.until(lambda: crashes(service, job["id"]) == 1, "nobody reaped")
+        frozen.signal(signal.SIGCONT)
+        service.until(lambda: crashes(service, job["id"]) == 0, "the crash stayed")
+        assert service.wait(job["id"])["status"] == "succeeded"
 
 
 def test_a_worker_told_to_go_gives_its_jobs_back_without_using_up_the_attempt(service: Service) -> None:

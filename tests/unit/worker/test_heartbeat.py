@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from worker.heartbeat import SELF_FENCE_SHARE, Heart, Held
+from worker.heartbeat import SELF_FENCE_SHARE, Heart
+from worker.held import Held
 from worker.recorder import AttemptRecorder
 
 LEASE_SECONDS = 60.0
