@@ -12,9 +12,12 @@ from dataclasses import dataclass
 
 from compaction.core.jobs import MAX_CRASHES
 from tests.chaos.arena import Arena
+from tests.chaos.faults.provider import DROPPED, OVERLOADED, REFUSED, STORM_SECONDS
 from tests.chaos.producer import Producer, accepted
 
 REFERENCE = re.compile(rb"Keep ((?:REF|POISON)-\d+)\.")
+PROVIDER_FAULTS = {DROPPED, REFUSED, OVERLOADED}
+PROVIDER_CODES = {"api_error", "overloaded", "rate_limited"}
 MAX_SHOWN = 3  # examples of a broken promise
 
 JOBS = """
@@ -22,7 +25,11 @@ JOBS = """
            max_attempts, crashes, covers_through_seq, coalesce(was_compacted, false), error->>'code', model_calls
     FROM jobs
 """
-ATTEMPTS = "SELECT job_id::text, lease_token, outcome, owner FROM attempts"
+ATTEMPTS = """
+    SELECT job_id::text, lease_token, outcome, owner, extract(epoch FROM started_at)::float8,
+           extract(epoch FROM coalesce(ended_at, now()))::float8
+    FROM attempts
+"""
 RESULTS = "SELECT job_id::text, lease_token, covers_through_seq, session_id FROM results"
 EVENTS = "SELECT job_id::text, count(*) FROM job_events WHERE type = 'tengu_compact' GROUP BY job_id"
 HISTORIES = """
@@ -205,26 +212,38 @@ class Audit:
         return Line("poison ends after 3 crashes", f"{len(self.arena.record.poison)} poison", told, broken)
 
     def _innocent(self) -> Line:
-        """Everybody else succeeds; three workers lost by our own hand may fail a job, and its owner may cancel."""
+        """Everybody else succeeds; its owner may cancel a job.
+
+        What we struck again and again may fail: a job with three lost workers, or with five attempts of which each one
+        that the provider failed had a fault of the provider's in its time.
+        """
         struck = set().union(*(worker.struck for worker in self.arena.workers))
-        unlucky, wrong = 0, []
+        lost, failed, wrong = 0, 0, []
         for job in self.jobs.values():
             if job.status == "succeeded" or job.reference in self.arena.record.poison:
                 continue
             if job.status == "cancelled" and job.id in self.arena.record.cancelled:
                 continue
             if job.error_code == "worker_lost" and self._losses(job.id, struck) == ["struck"] * MAX_CRASHES:
-                unlucky += 1
+                lost += 1
+            elif job.error_code in PROVIDER_CODES and job.attempt == job.max_attempts and self._was_failed(job.id):
+                failed += 1
             else:
                 wrong.append(f"{job.id} {job.status} {job.error_code}: {', '.join(self._losses(job.id, struck))}")
         succeeded = sum(job.status == "succeeded" for job in self.jobs.values())
-        told = f"{succeeded} succeeded, {unlucky} struck three times"
+        told = f"{succeeded} succeeded, {lost} lost 3 workers, {failed} failed 5 times"
         return Line("nobody else is hurt", f"{len(self.arena.record.cancelled)} cancels", told, _some(wrong))
 
     def _losses(self, job_id: str, struck: set[int]) -> list[str]:
         """How each lease of a job was lost that counts as a crash: by our hand, or not."""
         owners = [_pid(row[3]) for row in self.attempts if row[0] == job_id and row[2] == "expired"]
         return ["struck" if pid in struck else f"worker {pid} was not struck" for pid in owners]
+
+    def _was_failed(self, job_id: str) -> bool:
+        """Whether the provider was in trouble by our hand in each attempt that failed with its error."""
+        trouble = [fault.at for fault in self.arena.record.disruptions if fault.kind in PROVIDER_FAULTS]
+        spans = [row[4:6] for row in self.attempts if row[0] == job_id and row[2] in {"retrying", "failed"}]
+        return all(any(begin - STORM_SECONDS <= at <= end for at in trouble) for begin, end in spans)
 
     def _bounds(self) -> Line:
         wrong = [job.id for job in self.jobs.values() if job.attempt > job.max_attempts or job.crashes > MAX_CRASHES]

@@ -9,22 +9,25 @@ from tests.chaos.arena import SUMMARY
 from tests.chaos.scene import Scene
 
 STORM_SECONDS = 2.0
+REFUSED = "429 storm"
+OVERLOADED = "529 storm"
+DROPPED = "provider connections dropped mid-reply"
 
 
 def refuse_with_429(scene: Scene) -> None:
     """Every call is refused for a while, with a Retry-After."""
-    _storm(scene, "429 storm", _refusal(429, "rate_limit_error") | {"headers": {"retry-after": "1"}})
+    _storm(scene, REFUSED, _refusal(429, "rate_limit_error") | {"headers": {"retry-after": "1"}})
 
 
 def be_overloaded(scene: Scene) -> None:
     """Every call is refused for a while, without one."""
-    _storm(scene, "529 storm", _refusal(529, "overloaded_error"))
+    _storm(scene, OVERLOADED, _refusal(529, "overloaded_error"))
 
 
 def hang_up(scene: Scene) -> None:
     """Connections are reset while the model writes."""
     worker = scene.busy_worker()
-    scene.arena.record.injected("provider connections dropped mid-reply", worker.busy_calls)
+    scene.arena.record.injected(DROPPED, worker.busy_calls)
     worker.provider.cut()
 
 
