@@ -28,6 +28,7 @@ from compaction.summarizers.model_directory import ModelDirectory
 from compaction.summarizers.models import ModelLimits
 from compaction.summarizers.reply_stream import MAX_TEXT_BYTES, ReplyReader
 from compaction.summarizers.request_body import Upload, counting, streaming
+from compaction.summarizers.transport import AiohttpTransport
 from compaction.summarizers.watchdog import Deadlines
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 NAME = "claude"
 PUBLIC_URL = "https://api.anthropic.com"  # the SDK's own default
 MAX_CONNECTIONS = 1_000  # the SDK's own limit; one connection per call in flight
-MAX_IDLE_CONNECTIONS = 100  # the SDK's own limit
+MAX_IDLE_SECONDS = 5.0  # the SDK's own limit; many gateways close what is idle for longer
 MODELS_API_SECONDS = 10.0  # a look-up that is not there in time is answered from the table
 
 BuildBody = Callable[[SummaryRequest], tuple[bytes, tuple[str, ...]]]  # the request's body and its beta headers
@@ -217,9 +218,9 @@ class ClaudeSummarizer:
         timeout = httpx2.Timeout(  # no read timeout: it would arm a timer per chunk, and the watchdog knows better
             connect=waits.connect_seconds, read=None, write=waits.idle_seconds, pool=waits.start_seconds
         )
-        http = self._sdk.DefaultAioHttpClient(  # its parser is C: a third of the CPU of a streamed answer
+        http = httpx2.AsyncClient(
+            transport=AiohttpTransport(max_connections=self._max_connections, max_idle_seconds=MAX_IDLE_SECONDS),
             timeout=timeout,
-            limits=httpx2.Limits(max_connections=self._max_connections, max_keepalive_connections=MAX_IDLE_CONNECTIONS),
             follow_redirects=False,  # a redirect would carry a transcript to another host
             event_hooks={"response": [bound_error_body]},
         )

@@ -18,15 +18,17 @@ from compaction.summarizers import call_failures
 from compaction.summarizers.provider_errors import Failure, error_for
 from compaction.summarizers.reply_stream import ReplyReader
 from compaction.summarizers.request_body import Upload
+from compaction.summarizers.transport import held_back
 from compaction.summarizers.watchdog import Deadlines, Watchdog
 
 MAX_ERROR_BYTES = 256 * 1024  # of an error body that are read; the classifier looks at 20,000 characters
 MAX_JSON_BYTES = 8 * 1024 * 1024  # of a reply that comes whole: a text of 1 MiB, and thinking that may be longer
 _FIRST_ERROR_STATUS = 400
 
-# A read costs 50 µs on its way through transport, HTTP parser and event loop, ten times what its deltas cost us. Nobody
-# watches a summary word by word, so after each read that had to wait the next one waits a little, and takes more.
-GULP_SECONDS = 0.1  # ten deltas of a fast model; a person sees no progress in less
+# A packet costs 50 µs on its way through event loop, transport and HTTP parser, ten times what its deltas cost us.
+# Nobody watches a summary word by word, so a stream that has begun to trickle is taken in gulps, small ones first.
+FIRST_GULP_SECONDS = 0.05  # a short answer is not held up by more
+GULP_SECONDS = 0.25  # twenty-five deltas of a fast model; progress is told once a second
 WAITED_SECONDS = 0.005  # what lies in the buffer already comes within microseconds
 
 
@@ -74,7 +76,7 @@ class ModelCall:
             reader.take_message(await self.read_json(response))
             progress.characters(reader.characters)
             return
-        woke = self.dog.seen()
+        woke, gulp_seconds = self.dog.seen(), 0.0
         async with contextlib.aclosing(response.aiter_bytes()) as chunks:
             async for chunk in chunks:
                 now = self.dog.seen()
@@ -83,9 +85,12 @@ class ModelCall:
                 if reader.problem is not None:
                     return
                 self.dog.allow(self.deadlines.ending_seconds if reader.done else self.deadlines.idle_seconds)
-                if now - woke > WAITED_SECONDS and not reader.done:
-                    await asyncio.sleep(GULP_SECONDS)
-                    woke = self.dog.seen()
+                if reader.done or not (gulp_seconds or now - woke > WAITED_SECONDS):
+                    continue
+                gulp_seconds = min(GULP_SECONDS, 2 * gulp_seconds or FIRST_GULP_SECONDS)
+                with held_back(response):
+                    await asyncio.sleep(gulp_seconds)
+                woke = self.dog.seen()
 
     async def read_json(self, response: httpx2.Response) -> Json:
         """The whole body as JSON; None when it is none or too large."""
