@@ -18,7 +18,7 @@ from ops.bench import rivals
 from ops.bench.compactd_jobs import compactd
 from ops.bench.rig import Rig
 from ops.bench.trial import Contender, Scenario, Trial, middle
-from ops.bench.verdicts import Verdict, least, most, told
+from ops.bench.verdicts import Verdict, least, most, told, under
 
 LONG = Scenario(name="long", jobs=300, latency_seconds=10.0, deltas=1_000)
 QUICK = Scenario(name="quick", jobs=1_000, latency_seconds=0.0, deltas=20)
@@ -125,9 +125,9 @@ def _verdicts(scenario: Scenario, trials: Sequence[Trial]) -> list[Verdict]:
     return [
         *every,
         most("all done after, s", middle(trials, lambda trial: trial.wall_seconds), 16, blur),
-        most("worker CPU, ms per job", cpu, 45),
+        under("worker CPU, ms per job", cpu, 45),
         least("in flight together", middle(trials, lambda trial: trial.in_flight), scenario.jobs),
-        most("MB per job in flight", middle(trials, lambda trial: trial.mb_per_job), 1),
+        under("MB per job in flight", middle(trials, lambda trial: trial.mb_per_job), 1),
     ]
 
 

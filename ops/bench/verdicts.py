@@ -29,6 +29,11 @@ def most(promise: str, measured: float, bound: float, blur: str = "") -> Verdict
     return Verdict(promise, measured, bound, measured <= bound, blur)
 
 
+def under(promise: str, measured: float, bound: float, blur: str = "") -> Verdict:
+    """Kept when less than `bound` was measured."""
+    return Verdict(promise, measured, bound, measured < bound, blur)
+
+
 def least(promise: str, measured: float, bound: float, blur: str = "") -> Verdict:
     """Kept when at least `bound` was measured."""
     return Verdict(promise, measured, bound, measured >= bound, blur)
