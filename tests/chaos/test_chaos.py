@@ -20,11 +20,11 @@ from tests.chaos.slots import wait
 JOBS = 40
 SLOW = [{"good_summary": {}, "delay_s": 4.0}]  # the others wait for the model whenever the poison strikes
 INNOCENT = 10  # with the poison they fill the worker's slots
-MAX_SECONDS = 150.0  # 50 on a quiet machine
+MAX_SECONDS = 300.0  # 50 on a quiet machine
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_jobs_survive_every_kind_of_fault() -> None:
     """Nothing lost, nothing doubled, nobody else hurt; the seed and the faults in their order are printed."""
     seed = secrets.randbelow(10**6)
@@ -37,7 +37,7 @@ def test_jobs_survive_every_kind_of_fault() -> None:
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_poison_job_hurts_none_of_those_that_share_its_worker(tmp_path: Path) -> None:
     """One worker has them all; it dies three times, and the poison alone fails for it."""
     rng = random.Random(7)
