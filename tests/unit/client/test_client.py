@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from compaction.client import Client, Refused, Stale, TimedOut, Unreachable
+from compaction.client import Client, Closed, Refused, Stale, TimedOut, Unreachable
 from compaction.client import client as client_module
 from compaction.client import http as client_http
 
@@ -234,3 +234,14 @@ async def test_another_copy_is_stale_and_says_where() -> None:
 async def test_a_service_that_is_not_ready_is_no_refusal() -> None:
     async with speaking_to(Api(httpx2.Response(503, json={"status": "unready", "parts": {}}))) as client:
         assert (await client.readiness())["status"] == "unready"
+
+
+async def test_after_closing_every_call_says_so() -> None:
+    client = Client("http://api", "ck_x", transport=httpx2.MockTransport(Api(httpx2.Response(200, json=job()))))
+    await client.close()
+    with pytest.raises(Closed):
+        await client.job("j1")
+    with pytest.raises(Closed):
+        await client.import_transcript(b"x")
+    with pytest.raises(Closed):
+        await anext(client.iter_events("j1"))
