@@ -94,7 +94,7 @@ def demo(file: str | None, environ: Mapping[str, str], stop: StopRequest, comman
     if not folder.take():
         return _demo_elsewhere(folder, path, settings, stop, commands)
     with folder, running(settings, folder, stop, report, commands) as (stack, state):
-        process = _start_demo(state, path, settings, commands)
+        process = _start_demo(state, path, settings, commands, stack_stops=True)
         try:
             stack.watch(lambda: not process.is_alive)
             return _outcome(process, stop)
@@ -109,14 +109,17 @@ def _demo_elsewhere(
     if state is None:
         raise LocalError(f"A stack is just starting or stopping in {folder.path}. Try again in a moment.")
     reporter(sys.stderr)(f"Using the stack that runs in {folder.path}.")
-    process = _start_demo(state, path, settings, commands)
+    process = _start_demo(state, path, settings, commands, stack_stops=False)
     while process.is_alive and not stop.is_asked:
         time.sleep(0.05)  # short beside the demo, long beside a CPU
     return _outcome(process, stop)
 
 
-def _start_demo(state: StackState, path: Path | None, settings: StackSettings, commands: StackCommands) -> Process:
-    environ = {**settings.environ, "COMPACTD_URL": state.url, "COMPACTD_API_KEY": state.api_key}
+def _start_demo(
+    state: StackState, path: Path | None, settings: StackSettings, commands: StackCommands, *, stack_stops: bool
+) -> Process:
+    told = {"COMPACTD_URL": state.url, "COMPACTD_API_KEY": state.api_key, "COMPACTD_DEMO_STACK_STOPS": str(stack_stops)}
+    environ = {**settings.environ, **told}
     arguments = (*commands.demo, *([str(path)] if path else []))
     return Process(Command(name="demo", arguments=arguments, folder=Path.cwd(), log=None, environ=environ))
 
