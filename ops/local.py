@@ -24,6 +24,7 @@ from ops.embedded.launch import follow_parent
 from ops.embedded.processes import Command, Process
 from ops.embedded.waiting import StopRequest
 from ops.stack.folder import StackFolder, StackState
+from ops.stack.parent import follow_interrupts
 from ops.stack.settings import StackSettings
 from ops.stack.stack import Stack, StackCommands
 
@@ -136,16 +137,21 @@ def _outcome(process: Process, stop: StopRequest) -> int:
 def main(arguments: Sequence[str], commands: StackCommands | None = None) -> int:
     """Runs one command. The stand-ins of tests come as `commands`."""
     parser = argparse.ArgumentParser(prog="python -m ops.local", description="The local stack of compactd.")
-    parser.add_argument("--with-parent", action="store_true", help="stop when the starting program dies (Linux)")
+    parser.add_argument(
+        "--with-parent", action="store_true", help="stop when the starting program is interrupted or dies (Linux)"
+    )
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("up", help="start and keep running until SIGINT or SIGTERM")
     actions.add_parser("demo", help="run the main job and stop").add_argument("file", nargs="?", help="a transcript")
     options = parser.parse_args(arguments)
+    parent = os.getppid()
     if options.with_parent:
-        follow_parent(os.getppid(), signal.SIGTERM)
+        follow_parent(parent, signal.SIGTERM)
     os.umask(0o077)  # whatever we and our children write is private
     stop = StopRequest()
     stop.listen()
+    if options.with_parent:
+        follow_interrupts(parent, stop)
     try:
         if options.action == "up":
             return up(os.environ, stop, commands or StackCommands())
