@@ -127,7 +127,10 @@ async def test_names_are_quoted_in_addresses() -> None:
     async with speaking_to(api) as client:
         with pytest.raises(Refused):
             await client.session("../api-keys?x=1")
+        with pytest.raises(Refused):
+            await client.context("..")
     assert api.requests[0].url.raw_path == b"/v1/sessions/..%2Fapi-keys%3Fx%3D1"
+    assert api.requests[1].url.raw_path == b"/v1/sessions/%2E%2E/context"
 
 
 async def test_an_import_streams_the_file_and_tells_its_progress(tmp_path: Path) -> None:
