@@ -24,6 +24,7 @@ from ops.embedded.launch import follow_parent
 from ops.embedded.processes import Command, Process
 from ops.embedded.waiting import StopRequest
 from ops.stack.folder import StackFolder, StackState
+from ops.stack.parent import follow_interrupts
 from ops.stack.settings import StackSettings
 from ops.stack.stack import Stack, StackCommands
 
@@ -94,7 +95,7 @@ def demo(file: str | None, environ: Mapping[str, str], stop: StopRequest, comman
     if not folder.take():
         return _demo_elsewhere(folder, path, settings, stop, commands)
     with folder, running(settings, folder, stop, report, commands) as (stack, state):
-        process = _start_demo(state, path, settings, commands)
+        process = _start_demo(state, path, settings, commands, stack_stops=True)
         try:
             stack.watch(lambda: not process.is_alive)
             return _outcome(process, stop)
@@ -109,14 +110,17 @@ def _demo_elsewhere(
     if state is None:
         raise LocalError(f"A stack is just starting or stopping in {folder.path}. Try again in a moment.")
     reporter(sys.stderr)(f"Using the stack that runs in {folder.path}.")
-    process = _start_demo(state, path, settings, commands)
+    process = _start_demo(state, path, settings, commands, stack_stops=False)
     while process.is_alive and not stop.is_asked:
         time.sleep(0.05)  # short beside the demo, long beside a CPU
     return _outcome(process, stop)
 
 
-def _start_demo(state: StackState, path: Path | None, settings: StackSettings, commands: StackCommands) -> Process:
-    environ = {**settings.environ, "COMPACTD_URL": state.url, "COMPACTD_API_KEY": state.api_key}
+def _start_demo(
+    state: StackState, path: Path | None, settings: StackSettings, commands: StackCommands, *, stack_stops: bool
+) -> Process:
+    told = {"COMPACTD_URL": state.url, "COMPACTD_API_KEY": state.api_key, "COMPACTD_DEMO_STACK_STOPS": str(stack_stops)}
+    environ = {**settings.environ, **told}
     arguments = (*commands.demo, *([str(path)] if path else []))
     return Process(Command(name="demo", arguments=arguments, folder=Path.cwd(), log=None, environ=environ))
 
@@ -133,16 +137,21 @@ def _outcome(process: Process, stop: StopRequest) -> int:
 def main(arguments: Sequence[str], commands: StackCommands | None = None) -> int:
     """Runs one command. The stand-ins of tests come as `commands`."""
     parser = argparse.ArgumentParser(prog="python -m ops.local", description="The local stack of compactd.")
-    parser.add_argument("--with-parent", action="store_true", help="stop when the starting program dies (Linux)")
+    parser.add_argument(
+        "--with-parent", action="store_true", help="stop when the starting program is interrupted or dies (Linux)"
+    )
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("up", help="start and keep running until SIGINT or SIGTERM")
     actions.add_parser("demo", help="run the main job and stop").add_argument("file", nargs="?", help="a transcript")
     options = parser.parse_args(arguments)
+    parent = os.getppid()
     if options.with_parent:
-        follow_parent(os.getppid(), signal.SIGTERM)
+        follow_parent(parent, signal.SIGTERM)
     os.umask(0o077)  # whatever we and our children write is private
     stop = StopRequest()
     stop.listen()
+    if options.with_parent:
+        follow_interrupts(parent, stop)
     try:
         if options.action == "up":
             return up(os.environ, stop, commands or StackCommands())

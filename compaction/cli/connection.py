@@ -14,7 +14,8 @@ import typer
 
 from compaction.cli import failures
 from compaction.cli.output import say_problem
-from compaction.client import Client
+from compaction.client import BadAddress, Client
+from compaction.client.address import check_api_key, check_url
 
 Outcome = TypeVar("Outcome")
 
@@ -34,10 +35,14 @@ class Address:
 def address(environment: Mapping[str, str], folder: Path) -> Address:
     """COMPACTD_URL and COMPACTD_API_KEY; else stack.json of COMPACTD_LOCAL_DIR, or of .local in `folder` or above.
 
-    Raises failures.NoStack, with words that say what to do.
+    Raises failures.NoStack, with words that say what to do, and BadAddress for variables that cannot be one.
     """
     url = environment.get("COMPACTD_URL", "")
     api_key = environment.get("COMPACTD_API_KEY", "")
+    if url:
+        check_url(url)
+    if api_key:
+        check_api_key(api_key)
     if url and api_key:
         return Address(url, api_key)
     for place in _places(environment, folder):
@@ -61,11 +66,19 @@ def run(work: Callable[[Client], Awaitable[Outcome]]) -> Outcome:
     except KeyboardInterrupt:
         raise typer.Exit(failures.INTERRUPTED) from None
     except Exception as error:
-        told = failures.told(error)
-        if told is None:
+        code = said(error)
+        if code is None:
             raise
-        say_problem(told.words)
-        raise typer.Exit(told.exit_code) from None
+        raise typer.Exit(code) from None
+
+
+def said(error: Exception) -> int | None:
+    """Says what went wrong and gives the exit code for it; None for what nobody foresaw."""
+    told = failures.told(error)
+    if told is None:
+        return None
+    say_problem(told.words)
+    return told.exit_code
 
 
 async def _with_client(found: Address, work: Callable[[Client], Awaitable[Outcome]]) -> Outcome:
@@ -83,6 +96,9 @@ def _places(environment: Mapping[str, str], folder: Path) -> list[Path]:
 def _state(file: Path) -> Address | None:
     try:
         state = json.loads(file.read_text(encoding="utf-8"))
-        return Address(str(state["url"]), str(state["api_key"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        found = Address(str(state["url"]), str(state["api_key"]))
+        check_url(found.url)
+        check_api_key(found.api_key)
+    except (OSError, ValueError, KeyError, TypeError, BadAddress):
         return None
+    return found

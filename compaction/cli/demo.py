@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,11 @@ from compaction.cli.sample import write_sample
 from compaction.cli.transfers import import_one
 from compaction.client import Client, ClientError, Imported, Job, Result
 
+STACK_STOPS = "COMPACTD_DEMO_STACK_STOPS"  # set by ops.local when the stack was started for this demo alone
+_FIRST_STEPS = (
+    ("make up", "first: a stack that goes on, with this session in it"),
+    (". .venv/bin/activate", "in a second terminal: `compactd` on your PATH"),
+)
 CANCEL_SECONDS = 5.0  # the stack stops ten seconds after the signal
 
 Done = tuple[Imported, Job, Result | None]
@@ -29,6 +35,7 @@ Done = tuple[Imported, Job, Result | None]
 def demo(
     file: Annotated[Path | None, typer.Argument(help="A transcript of your own.", show_default=False)] = None,
     *,
+    stack_stops: Annotated[bool, typer.Option(envvar=STACK_STOPS, hidden=True)] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Import a session, compact it, and show the result."""
@@ -37,6 +44,7 @@ def demo(
         output.print_json({"imported": imported, "job": job, "result": result})
     else:
         _print(imported, job, result)
+        _print_next(_next_steps(job), stack_stops=stack_stops)
     if job["status"] != "succeeded":
         raise typer.Exit(failures.JOB_FAILED)
 
@@ -98,8 +106,13 @@ def _print(imported: Imported, job: Job, result: Result | None) -> None:
     output.show("", output.facts([*pairs, *(result_facts(result) if result else [])]))
     if result is not None:
         output.show(*summary(result), api_messages_line(result))
-    output.show("", Text("Try next", style="bold"))
-    for command, words in _next_steps(job):
+
+
+def _print_next(steps: Sequence[tuple[str, str]], *, stack_stops: bool) -> None:
+    """What to try next; first how to have a stack for it, where the one of the demo stops with it."""
+    first = _FIRST_STEPS if stack_stops else ()
+    output.show("", Text("Try next (the stack of this demo stops now)" if stack_stops else "Try next", style="bold"))
+    for command, words in (*first, *steps):
         output.say(f"  {command}  # {words}")
 
 
@@ -110,5 +123,5 @@ def _next_steps(job: Job) -> list[tuple[str, str]]:
     return [
         (f"compactd result {job['id']} --json", "the whole result"),
         (f"compactd session {job['session_id']}", "how it stands now"),
-        ("compactd import PATH", "your own transcript; `make up` keeps a stack running"),
+        ("compactd import PATH", "your own transcript"),
     ]

@@ -2,13 +2,14 @@
 
 0  done
 1  the job failed or was cancelled
-2  wrong usage
+2  wrong usage: also an id that no session can have, a file that is empty or cannot be read, a malformed address or key
 3  the API cannot be reached
 4  there is no such session, job or file
 5  the key is not valid, or lacks the scope
 6  the API refused the request
 7  the job had not ended in the given time
 8  the doctor found something wrong
+9  the job has no result: it was skipped, failed, was cancelled or goes on
 130  interrupted
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compaction.client import Refused, TimedOut, Unreachable
+from compaction.client import BadAddress, Refused, TimedOut, Unreachable
 
 OK = 0
 JOB_FAILED = 1
@@ -27,6 +28,7 @@ NOT_ALLOWED = 5
 REFUSED = 6
 TIMED_OUT = 7
 UNWELL = 8
+NO_RESULT = 9
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
@@ -35,7 +37,11 @@ class NoStack(Exception):
 
 
 class EmptyFile(Exception):
-    """A file without a byte in it; the text is its path."""
+    """A file with nothing but blanks in it; the text is its path."""
+
+
+class NoResult(Exception):
+    """A job without a result; the text says why, and what to do."""
 
 
 _SEE_ERRORS = "; see `errors`"  # they stand in the lines below it
@@ -44,6 +50,7 @@ _ADVICE = {
     "PUT /v1/sessions": "`compactd import PATH` makes one; `compactd jobs` shows which ones have jobs.",
     "Prefer: wait": "`compactd wait JOB` waits for it.",
 }
+_VARIABLES = {"url": "COMPACTD_URL", "api_key": "COMPACTD_API_KEY"}
 _CODES = {"not_found": NOT_FOUND, "unauthorized": NOT_ALLOWED, "forbidden": NOT_ALLOWED}
 
 
@@ -64,14 +71,16 @@ def told(error: Exception) -> Told | None:
             return Told(f"{error} It goes on; `compactd wait` waits for it.", TIMED_OUT)
         case Unreachable():
             return Told(f"{error} Start the local stack with `make up`, or set COMPACTD_URL.", UNREACHABLE)
-        case NoStack():
-            return Told(str(error), UNREACHABLE)
-        case OSError() | EmptyFile():
-            return _file_trouble(error)
+        case NoStack() | NoResult():
+            return Told(str(error), UNREACHABLE if isinstance(error, NoStack) else NO_RESULT)
+        case OSError() | EmptyFile() | BadAddress():
+            return _wrong_usage(error)
     return None
 
 
-def _file_trouble(error: OSError | EmptyFile) -> Told:
+def _wrong_usage(error: OSError | EmptyFile | BadAddress) -> Told:
+    if isinstance(error, BadAddress):
+        return Told(f"{_VARIABLES[error.what]} {error.problem}", USAGE)
     if isinstance(error, EmptyFile):
         return Told(f"{error} is empty: there is nothing to import.", USAGE)
     if isinstance(error, IsADirectoryError):

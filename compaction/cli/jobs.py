@@ -12,10 +12,12 @@ from rich.text import Text
 
 from compaction.cli import failures, output
 from compaction.cli.connection import run
+from compaction.cli.names import SessionArgument, SessionFilter
+from compaction.cli.no_result import why_no_result
 from compaction.cli.output import Column, JsonOption, number
 from compaction.cli.progress import PAUSED, line
 from compaction.cli.result_page import print_result
-from compaction.client import Client, Job, TimedOut
+from compaction.client import Client, Job, Refused, Result, TimedOut
 
 STEP_SECONDS = 1  # how often a waiting command looks at the job's progress
 
@@ -41,7 +43,6 @@ class Status(StrEnum):
 
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.", show_default=False)]
-SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.", show_default=False)]
 TimeoutOption = Annotated[
     float | None, typer.Option("--timeout", min=0, metavar="SECONDS", help="Stop waiting after so long.")
 ]
@@ -93,7 +94,7 @@ def wait(job: JobArgument, *, timeout: TimeoutOption = None, as_json: JsonOption
 
 def result(job: JobArgument, *, as_json: JsonOption = False) -> None:
     """Show the result of a job; --json gives the messages."""
-    found = run(lambda client: client.result(job))
+    found = run(lambda client: _result(client, job))
     if as_json:
         output.print_json(found)
     else:
@@ -103,7 +104,7 @@ def result(job: JobArgument, *, as_json: JsonOption = False) -> None:
 def jobs(
     *,
     status: Annotated[Status | None, typer.Option(help="Only jobs in this state.")] = None,
-    session: Annotated[str | None, typer.Option(help="Only jobs of this session.")] = None,
+    session: SessionFilter = None,
     error_code: Annotated[
         str | None, typer.Option(metavar="CODE", help="Only jobs that failed so, as prompt_too_long.")
     ] = None,
@@ -137,6 +138,16 @@ def retry(job: JobArgument, *, as_json: JsonOption = False) -> None:
 def cancel(job: JobArgument, *, as_json: JsonOption = False) -> None:
     """Cancel a job."""
     show(run(lambda client: client.cancel(job)), as_json=as_json)
+
+
+async def _result(client: Client, job_id: str) -> Result:
+    """The job's result. Raises failures.NoResult when the job is there and has none."""
+    try:
+        return await client.result(job_id)
+    except Refused as error:
+        if error.code != "not_found":
+            raise
+    raise failures.NoResult(why_no_result(await client.job(job_id)))
 
 
 async def ended(client: Client, job: Job, timeout_seconds: float | None) -> Job:

@@ -10,9 +10,10 @@ from pathlib import Path
 import typer
 
 from compaction.cli import failures, output
-from compaction.cli.connection import address
+from compaction.cli.connection import address, said
 from compaction.cli.output import JsonOption
 from compaction.cli.sample import sample_session
+from compaction.client import BadAddress
 
 
 def env(*, as_json: JsonOption = False) -> None:
@@ -22,9 +23,8 @@ def env(*, as_json: JsonOption = False) -> None:
     """
     try:
         found = address(os.environ, Path.cwd())
-    except failures.NoStack as error:
-        output.say_problem(str(error))
-        raise typer.Exit(failures.UNREACHABLE) from None
+    except (failures.NoStack, BadAddress) as error:
+        raise typer.Exit(said(error) or failures.UNREACHABLE) from None
     variables = {"COMPACTD_URL": found.url, "COMPACTD_API_KEY": found.api_key}
     if as_json:
         output.print_json(variables)
@@ -36,7 +36,7 @@ def env(*, as_json: JsonOption = False) -> None:
 def sample() -> None:
     """Write the sample session to standard output.
 
-    It is a Claude Code log of about 170,000 tokens: compactd sample > session.jsonl
+    It is a Claude Code log of about 170,000 tokens by the count of the model's API: compactd sample > session.jsonl
     """
     for line in sample_session():
         sys.stdout.buffer.write(line)

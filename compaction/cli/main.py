@@ -12,7 +12,7 @@ from compaction.cli import demo, doctor, jobs, local, sessions, transfers
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 the job failed, 2 wrong usage, 3 API not reachable, 4 not found, "
-    "5 key not allowed, 6 refused, 7 not ended in time, 8 the doctor found something."
+    "5 key not allowed, 6 refused, 7 not ended in time, 8 the doctor found something, 9 the job has no result."
 )
 
 app = typer.Typer(

@@ -40,7 +40,10 @@ def result_facts(result: Result) -> list[tuple[str, str | Text]]:
     width = max(len(number(before)), len(number(after)))
     share = f"  −{100 - after * 100 / before:.0f} %" if 0 < after < before else ""
     lines: list[tuple[str, str | Text]] = [
-        ("Tokens", _size("before", before, before, width, "")),
+        (
+            "Tokens" if before == result["pre_tokens"] else "Tokens, estimated",
+            _size("before", before, before, width, ""),
+        ),
         ("", _size("after ", after, before, width, share)),
         ("Strategy", _strategy(result)),
     ]

@@ -10,10 +10,10 @@ from rich.text import Text
 from compaction.cli import output
 from compaction.cli.connection import run
 from compaction.cli.context_page import context_chart
-from compaction.cli.jobs import SessionArgument
+from compaction.cli.names import SessionArgument
 from compaction.cli.output import JsonOption, number
 from compaction.cli.result_page import bar
-from compaction.client import Breaker, Client, Context, Session
+from compaction.client import Breaker, Client, Context, Job, Refused, Session
 
 _LEVELS = {
     "ok": ("green", "fits well"),
@@ -26,11 +26,11 @@ _LEVELS = {
 
 def session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
     """Show how a session stands and what fills its window."""
-    found, filled = run(lambda client: _looked_at(client, session))
+    found, filled, newest = run(lambda client: _looked_at(client, session))
     if as_json:
         output.print_json({**found, "context": filled})
     else:
-        output.show(output.facts(_session_facts(found)), *context_chart(filled))
+        output.show(output.facts(_session_facts(found, newest)), *context_chart(filled))
 
 
 def breaker(
@@ -50,11 +50,17 @@ def breaker(
     output.show(output.facts(pairs))
 
 
-async def _looked_at(client: Client, session: str) -> tuple[Session, Context]:
-    return await client.session(session), await client.context(session)
+async def _looked_at(client: Client, session: str) -> tuple[Session, Context, Job | None]:
+    """The session, what fills it, and the job whose result it begins with, if that is still known."""
+    found = await client.session(session)
+    try:
+        newest = await client.job(found["live_job_id"]) if found["live_job_id"] else None
+    except Refused:
+        newest = None
+    return found, await client.context(session), newest
 
 
-def _session_facts(found: Session) -> list[tuple[str, str | Text]]:
+def _session_facts(found: Session, newest: Job | None) -> list[tuple[str, str | Text]]:
     state = found["state"]
     marks = state["marks"]
     colour, words = _LEVELS[state["level"]]
@@ -68,8 +74,17 @@ def _session_facts(found: Session) -> list[tuple[str, str | Text]]:
         ("Automatic", f"compaction at {number(marks['auto_compact'])}, block at {number(marks['block'])} tokens"),
         ("Compacted", f"by job {found['live_job_id']}" if found["live_job_id"] else "not yet"),
         ("Breaker", _breaker(found["breaker"])),
-        ("Next", f"compactd compact {found['id']} --wait"),
+        ("Next", _next_step(found, newest)),
     ]
+
+
+def _next_step(found: Session, newest: Job | None) -> str:
+    """What the session's state asks for. Compacting again what has not changed since would help nobody."""
+    if newest is not None and newest["ended_at"] == found["updated_at"]:
+        return f"compactd result {newest['id']}"
+    if found["state"]["level"] != "ok":
+        return f"compactd compact {found['id']} --wait"
+    return f"nothing has to be done; compactd compact {found['id']} --wait makes it smaller before it must be"
 
 
 def _breaker(found: Breaker) -> Text:

@@ -13,12 +13,14 @@ import typer
 
 from compaction.cli import failures, output
 from compaction.cli.connection import run
+from compaction.cli.names import SessionName
 from compaction.cli.output import Column, JsonOption, number
 from compaction.cli.progress import line, sizes
 from compaction.client import Client, ClientError, Imported, Unreachable
 
 SUFFIXES = frozenset({".jsonl", ".json"})  # what is taken from a folder; a file that is named is always tried
 
+MAX_BLANK_BYTES = 64 * 1024  # a larger file of nothing but blanks is the API's to refuse
 MAX_NAME_CHARS = 20  # of a file in the table: session ids need the room of an 80-column window
 _COLUMNS = (
     Column("SESSION", whole=True),
@@ -46,7 +48,7 @@ class Sent:
 def import_(
     paths: PathsArgument,
     *,
-    session: Annotated[str | None, typer.Option(help="The session's id, for one file.")] = None,
+    session: SessionName = None,
     format_name: Annotated[str, typer.Option("--format", help="auto, or the format's name.")] = "auto",
     as_json: JsonOption = False,
 ) -> None:
@@ -108,7 +110,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _check(path: Path) -> None:
-    if path.is_file() and not path.stat().st_size:
+    if path.is_file() and path.stat().st_size <= MAX_BLANK_BYTES and not path.read_bytes().strip():
         raise failures.EmptyFile(str(path))
 
 

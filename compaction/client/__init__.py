@@ -7,7 +7,17 @@ small, `verify_webhook` checks what a webhook brings. Errors are in `compaction.
 
 from compaction.client.agent_history import AgentHistory
 from compaction.client.client import Client
-from compaction.client.errors import ClientError, ContextFull, ForgedWebhook, Refused, Stale, TimedOut, Unreachable
+from compaction.client.errors import (
+    BadAddress,
+    ClientError,
+    Closed,
+    ContextFull,
+    ForgedWebhook,
+    Refused,
+    Stale,
+    TimedOut,
+    Unreachable,
+)
 from compaction.client.shapes import Applied, Breaker, Context, Imported, Job, Page, Readiness, Result, Session
 from compaction.client.timeline import Happening
 from compaction.client.webhooks import verify_webhook
@@ -15,9 +25,11 @@ from compaction.client.webhooks import verify_webhook
 __all__ = [
     "AgentHistory",
     "Applied",
+    "BadAddress",
     "Breaker",
     "Client",
     "ClientError",
+    "Closed",
     "Context",
     "ContextFull",
     "ForgedWebhook",

@@ -18,21 +18,17 @@ the loop goes on with what it has, and what was not stored is stored later.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Any, Literal, Unpack
-from uuid import UUID, uuid4
 
 from compaction.client import loop_turns
+from compaction.client.asking import Asking, says_nothing
 from compaction.client.client import Client
 from compaction.client.errors import ContextFull, Refused, Stale, TimedOut, Unreachable
 from compaction.client.hashing import prefix_hashes
-from compaction.client.http import is_passing
-from compaction.client.shapes import Job, Result, Session, SessionFields, StoredSession, Trigger
-from compaction.core import jsonbytes
+from compaction.client.mirror import Mirror, Turn
+from compaction.client.shapes import Job, Result, Session, SessionFields
 from compaction.core.context_edits import BETA
 from compaction.core.jsonbytes import Json
 
@@ -41,12 +37,9 @@ PATIENCE_SECONDS = (
 )
 FULL_SECONDS = 600.0  # for a compaction while nothing more fits: five attempts of a model that thinks long
 ASK_AGAIN_SECONDS = 60.0  # after a compaction that came to nothing; a breaker opens after three of them
-BATCH_BYTES = 8 * 2**20  # of one append; far below the API's limit of 64 MiB
-MARK_CHARS = 12  # of a hash in a new session's name: no two lists of one agent share them
-MAX_NAME_CHARS = 180  # of the first session's name in it; DESIGN §8 allows 200
+MAX_FULL_JOBS = 2  # while nothing more fits: an automatic one may be skipped; a manual one is carried out
 
 AskAt = Literal["warning", "auto"]
-Turn = dict[str, Any]
 
 
 class AgentHistory:
@@ -71,22 +64,23 @@ class AgentHistory:
 
         `ask_at`: ask at the mark of automatic compaction, or earlier, at the warning, with a manual job.
         """
-        self.session_id = session_id
         self.last_result: Result | None = None
         self.context_management: Json = None
         self.trouble: Exception | None = None
         self._client = client
-        self._name = session_id
-        self._fields = fields
         self._ask_at: AskAt = ask_at
         self._patience_seconds = patience_seconds
         self._full_seconds = full_seconds
-        self._opened = False
-        self._hashes: list[str] = []  # of what the session holds of the loop's list
-        self._job_id: str | None = None
+        self._mirror = Mirror(client, session_id, fields)
+        self._asking = Asking(client, session_id)
+        self._left: Asking | None = None  # of a session that the list has left, to be ended
         self._quiet_until = 0.0
-        self._unseen_bytes = 0  # added since the session was looked at; no token has less than a byte
-        self._room: int | None = None  # tokens to the mark when it was; None: look again
+        self._room: int | None = None  # tokens to the mark when the session was looked at; None: look again
+
+    @property
+    def session_id(self) -> str:
+        """The session that holds the list now."""
+        return self._mirror.session_id
 
     @property
     def request_options(self) -> dict[str, Any]:
@@ -103,10 +97,7 @@ class AgentHistory:
 
         Raises Unreachable and Refused.
         """
-        await self._open()
-        held = await self._client.messages(self.session_id, "api")
-        self._hashes = prefix_hashes(held)
-        return held
+        return await self._mirror.load()
 
     async def keep(self, messages: Sequence[Mapping[str, Any]], reply: object = None) -> list[Any]:
         """The list to send to the model now: the given one, or a smaller one in its place. Go on with what comes back.
@@ -116,101 +107,56 @@ class AgentHistory:
         Refused when the API does not take what is given, ValueError for messages that are none.
         """
         turns = await asyncio.to_thread(loop_turns.turns, messages)
-        hashes = await asyncio.to_thread(prefix_hashes, turns)
+        smaller: list[Turn] | None = None
         self.trouble = None
         try:
             async with asyncio.timeout(self._patience_seconds):
-                await self._store(turns, hashes, reply)
+                await self._store(turns, reply)
                 smaller = await self._taken(turns)
                 is_full = smaller is None and await self._ask(turns)
             if is_full:
                 smaller = await self._made_room(turns)
+            if smaller is not None:
+                smaller += loop_turns.unanswered(turns, smaller)
+                async with asyncio.timeout(self._patience_seconds):
+                    await self._store(smaller, None)
         except (Unreachable, TimeoutError) as error:
             self.trouble = error
-            return list(messages)
         except Refused as error:
-            if not (is_passing(error) or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR):
+            if not says_nothing(error):
                 raise  # what was given is wrong, and would be at each call
             self.trouble = error
-            return list(messages)
         return list(messages) if smaller is None else smaller
 
-    async def _open(self) -> StoredSession:
-        """The session, made or brought up to date."""
-        stored = await self._client.put_session(self.session_id, **self._fields)
-        self._fields.setdefault("model", stored["model"])
-        self._opened = True
-        return stored
-
-    async def _store(self, turns: Sequence[Turn], hashes: Sequence[str], reply: object) -> None:
-        """Brings the session in step with the list."""
-        if not self._opened:
-            stored = await self._open()
-            if stored["head_seq"] and not await self._recognised(stored, turns, hashes):
-                await self._branch(hashes)
-        elif self._hashes != hashes[: len(self._hashes)]:
-            await self._branch(hashes)
-        known = len(self._hashes)
-        for batch in _batches(_envelopes(turns, hashes, known, loop_turns.response_fields(reply))):
-            await self._client.append(self.session_id, batch)
-            self._hashes = list(hashes[: len(self._hashes) + len(batch)])
-            self._unseen_bytes += sum(len(jsonbytes.encode(message["content"])) for message in batch)
-
-    async def _recognised(self, session: StoredSession, turns: Sequence[Turn], hashes: Sequence[str]) -> bool:
-        """Whether the session's messages are the list's beginning, in one of the ways to hold them."""
-        for view in ("live", "api"):
-            held = await self._client.messages(self.session_id, "live" if view == "live" else "api")
-            stored = prefix_hashes(loop_turns.turns([one for one in held if one["role"] in loop_turns.ROLES]))
-            if stored == hashes[: len(stored)]:
-                self._hashes = stored
-                return True
-        return await self._not_taken_over(session["live_job_id"], turns, hashes)
-
-    async def _not_taken_over(self, job_id: str | None, turns: Sequence[Turn], hashes: Sequence[str]) -> bool:
-        """Whether the list is what the session's newest result replaces, with what came later: it is taken over then.
-
-        So it is when the loop's process died between the end of a job and the next call.
-        """
-        if job_id is None or not hashes:
-            return False
-        covered = len(hashes)
+    async def _store(self, turns: Sequence[Turn], reply: object) -> None:
+        """Brings the session in step with the list; what was asked for in one that was left is asked for no more."""
+        hashes = await asyncio.to_thread(prefix_hashes, turns)
         try:
-            applied = await self._client.apply_hash(job_id, hashes[-1], hashes)
-        except Stale as stale:
-            if not stale.only_longer or stale.length is None:
-                return False
-            covered = stale.length
-            applied = await self._client.apply_hash(job_id, hashes[covered - 1])
-        tail = loop_turns.turns(applied["messages"])
-        if tail != turns[covered : covered + len(tail)]:
-            return False
-        self._hashes, self._job_id = list(hashes[: covered + len(tail)]), job_id
-        return True
-
-    async def _branch(self, hashes: Sequence[str]) -> None:
-        """Goes on in a new session: the list is no longer what this one holds."""
-        abandoned, self._job_id = self._job_id, None
-        mark = (hashes[-1] if hashes else uuid4().hex)[:MARK_CHARS]
-        self.session_id = f"{self._name[:MAX_NAME_CHARS]}.{mark}"
-        self._opened, self._hashes, self._unseen_bytes, self._room = False, [], 0, None
-        self.context_management = None
-        await self._open()
-        if abandoned is not None:
-            with contextlib.suppress(Refused):  # it has ended
-                await self._client.cancel(abandoned)
+            await self._mirror.store(turns, hashes, reply)
+        finally:
+            if self._asking.session_id != self.session_id:
+                self._left, self._asking = self._asking, Asking(self._client, self.session_id)
+                self._room, self.context_management = None, None
+        if self._left is not None:
+            await self._left.abandon()
+            self._left = None
+        if self._mirror.untaken_job_id is not None:
+            self._asking.found(self._mirror.untaken_job_id)
+            self._mirror.untaken_job_id = None
 
     async def _taken(self, turns: Sequence[Turn]) -> list[Turn] | None:
         """The smaller list once an asked compaction has ended; None while there is none."""
-        if self._job_id is None:
+        job_id = await self._asking.known()
+        if job_id is None:
             return None
-        job = await self._client.job(self._job_id)
+        job = await self._client.job(job_id)
         return await self._swapped(job, turns) if job["done"] else None
 
     async def _swapped(self, job: Job, turns: Sequence[Turn]) -> list[Turn] | None:
         """Takes over the result of a job that has ended, if it has one and it is of this list."""
         if job["status"] != "succeeded" or not job["was_compacted"]:
-            self._job_id, self._room = None, None
-            self._quiet_until = time.monotonic() + ASK_AGAIN_SECONDS
+            self._asking.ended()
+            self._room, self._quiet_until = None, time.monotonic() + ASK_AGAIN_SECONDS
             return None
         result = await self._client.result(job["id"])
         smaller: list[Turn] | None = None
@@ -218,71 +164,53 @@ class AgentHistory:
             try:
                 smaller = (await self._client.apply(job["id"], turns))["api_messages"]
             except Stale:
-                self._job_id = None
-                hashes = prefix_hashes(turns)
-                await self._branch(hashes)
-                await self._store(turns, hashes, None)
+                self._asking.ended()
+                self._mirror.leave(prefix_hashes(turns))
+                await self._store(turns, None)
                 return None
-            self._hashes = prefix_hashes(smaller)
+            self._mirror.holds(smaller)
+        self._mirror.live_job_id = job["id"]
         self.context_management, self.last_result = result["context_management"], result
-        self._job_id, self._room = None, None
+        self._asking.ended()
+        self._room = None
         return smaller
 
     async def _ask(self, turns: Sequence[Turn]) -> bool:
         """Asks for a compaction where the session is near its mark; whether nothing more fits."""
-        if self._room is not None and self._unseen_bytes < self._room:
+        if self._room is not None and self._mirror.added_bytes < self._room:  # no token has less than a byte
             return False
         session = await self._client.session(self.session_id)
-        self._unseen_bytes, self._room = 0, _mark(session, self._ask_at) - session["state"]["tokens"]
+        self._mirror.added_bytes, self._room = 0, _mark(session, self._ask_at) - session["state"]["tokens"]
         is_full = session["state"]["level"] == "blocked"
+        live_job_id = session["live_job_id"]
+        if live_job_id not in {None, self._mirror.live_job_id} and self._asking.job_id is None:
+            self._asking.found(live_job_id)  # somebody else asked for it; its result is taken at the next call
+            self._room = None
+            return is_full
         due = self._room <= 0 and (is_full or time.monotonic() >= self._quiet_until)
-        if due and self._job_id is None and turns:
-            trigger: Trigger = "auto" if self._ask_at == "auto" and not is_full else "manual"
-            self._job_id = (await self._client.enqueue(self.session_id, trigger=trigger))["id"]
+        if due and self._asking.job_id is None and turns:
+            await self._asking.ask("auto" if self._ask_at == "auto" and not is_full else "manual")
         return is_full
 
     async def _made_room(self, turns: Sequence[Turn]) -> list[Turn] | None:
         """Waits for a compaction, the one under way or a manual one after it. Raises ContextFull."""
         reason = "unknown"
-        for _ in range(2):  # an automatic one may be skipped; a manual one is carried out
-            if self._job_id is None:
-                self._job_id = (await self._client.enqueue(self.session_id, trigger="manual"))["id"]
+        for _ in range(MAX_FULL_JOBS):
+            asking = self._asking
             try:
-                job = await self._client.wait(self._job_id, timeout_seconds=self._full_seconds)
+                job = await self._client.wait(await asking.ask("manual"), timeout_seconds=self._full_seconds)
             except TimedOut:
                 raise ContextFull(self.session_id, "timeout") from None
             if job["was_compacted"]:
-                return await self._swapped(job, turns)
-            reason = job["error"]["code"] if job["error"] else job["reason"] or job["status"]
-            self._job_id = None
+                smaller = await self._swapped(job, turns)
+                if asking is self._asking:
+                    return smaller
+                reason = "stale"
+            else:
+                reason = job["error"]["code"] if job["error"] else job["reason"] or job["status"]
+                asking.ended()
         raise ContextFull(self.session_id, reason)
 
 
 def _mark(session: Session, ask_at: AskAt) -> int:
     return session["state"]["marks"]["auto_compact" if ask_at == "auto" else "warning"]
-
-
-def _envelopes(
-    turns: Sequence[Turn], hashes: Sequence[str], known: int, response: Mapping[str, Json]
-) -> list[dict[str, Json]]:
-    """What is new as it is stored. A uuid says what stands before it too, so storing it again changes nothing."""
-    new = [turn | {"uuid": str(UUID(digest[:32]))} for turn, digest in zip(turns, hashes, strict=True)][known:]
-    said = [message for message in new if message["role"] == "assistant"]
-    if said and response:
-        said[-1] |= response
-    if known and said:  # what was there before this loop began was not said now
-        said[-1] |= {"created_at": datetime.now(UTC).isoformat()}
-    return new
-
-
-def _batches(messages: Sequence[dict[str, Json]]) -> list[list[dict[str, Json]]]:
-    """The messages in batches of about BATCH_BYTES, each with at least one."""
-    batches: list[list[dict[str, Json]]] = []
-    size = BATCH_BYTES
-    for message in messages:
-        size += len(jsonbytes.encode(message))
-        if size >= BATCH_BYTES:
-            batches.append([])
-            size = 0
-        batches[-1].append(message)
-    return batches

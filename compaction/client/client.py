@@ -257,11 +257,17 @@ class Client:
 
 
 def _session(session_id: str) -> str:
-    return f"/v1/sessions/{quote(session_id, safe='')}"
+    return f"/v1/sessions/{_quoted(session_id)}"
 
 
 def _job(job_id: str) -> str:
-    return f"/v1/compactions/{quote(job_id, safe='')}"
+    return f"/v1/compactions/{_quoted(job_id)}"
+
+
+def _quoted(name: str) -> str:
+    """The name as one part of a path, also where it is `.` or `..`, which a path would take for its own."""
+    quoted = quote(name, safe="")
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
 async def _chunks(file: BinaryIO, total_bytes: int, tell: OnImport) -> AsyncIterator[bytes]:

@@ -4,6 +4,8 @@ ClientError
 ├── Unreachable      no answer came: nobody listens there, or the connection broke
 ├── Refused          the API said no; carries the problem's status, code, request_id and wrong fields
 │   └── Stale        `apply`: your copy is not what the result replaces; says where it differs
+├── BadAddress       the address or the key that a client was given cannot be one
+├── Closed           the client was closed, before the call or while it waited
 ├── TimedOut         the job had not ended in the time that the caller gave
 ├── ContextFull      an agent's history has reached the mark where nothing more fits, and no compaction helped
 └── ForgedWebhook    a webhook's signature is wrong, or it is too old
@@ -12,7 +14,7 @@ ClientError
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 
 class ClientError(Exception):
@@ -21,6 +23,22 @@ class ClientError(Exception):
 
 class Unreachable(ClientError):
     """No answer came."""
+
+
+class BadAddress(ClientError):
+    """The address of the API or the key for it is malformed; `what` says which. The text never has the value in it."""
+
+    def __init__(self, what: Literal["url", "api_key"], problem: str) -> None:
+        self.what = what
+        self.problem = problem
+        super().__init__(f"{what} {problem}")
+
+
+class Closed(ClientError):
+    """The client was closed; what this call asked for may have been done. Make a new client to go on."""
+
+    def __init__(self, words: str = "The client was closed. Make a new one to go on.") -> None:
+        super().__init__(words)
 
 
 class TimedOut(ClientError):

@@ -17,7 +17,8 @@ from uuid import uuid4
 
 import httpx2
 
-from compaction.client.errors import Refused, Unreachable, refusal
+from compaction.client import address
+from compaction.client.errors import Closed, Refused, Unreachable, refusal
 from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
 
@@ -43,7 +44,10 @@ class Answer:
 
 
 class Http:
-    """Requests with the key, JSON in and out. `transport` is for tests."""
+    """Requests with the key, JSON in and out; all of them raise Closed after `close`. `transport` is for tests.
+
+    Raises BadAddress for an address or a key that cannot be one.
+    """
 
     def __init__(
         self,
@@ -53,6 +57,8 @@ class Http:
         max_tries: int = MAX_TRIES,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
+        address.check_url(url)
+        address.check_api_key(api_key)
         base = httpx2.URL(url)
         self._client = httpx2.AsyncClient(
             base_url=base,
@@ -99,6 +105,7 @@ class Http:
         parameters = {name: str(value) for name, value in (query or {}).items() if value is not None}
         pause_seconds, maybe_done = FIRST_PAUSE_SECONDS, False
         for tries_left in reversed(range(self._max_tries)):
+            self._check_open()
             wanted_seconds: float | None = None
             try:
                 answer = await self._client.request(method, path, content=content, params=parameters, headers=given)
@@ -121,6 +128,7 @@ class Http:
         self, path: str, content: AsyncIterable[bytes], *, query: Mapping[str, str], headers: Mapping[str, str]
     ) -> AsyncIterator[AsyncIterator[Json]]:
         """Posts a stream of bytes; the answer's JSON lines as they come. Never sent twice."""
+        self._check_open()
         try:
             async with self._client.stream("POST", path, content=content, params=query, headers=headers) as answer:
                 if answer.is_error:
@@ -133,6 +141,7 @@ class Http:
     @asynccontextmanager
     async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx2.Response]:
         """A GET whose body is read as it comes; opened once. Raises Unreachable or Refused, also while it is read."""
+        self._check_open()
         try:
             async with self._client.stream("GET", path, headers=headers) as answer:
                 if answer.is_error:
@@ -141,6 +150,10 @@ class Http:
                 yield answer
         except httpx2.TransportError as error:
             raise self._unreachable(error) from None
+
+    def _check_open(self) -> None:
+        if self._client.is_closed:
+            raise Closed
 
     def _unreachable(self, error: httpx2.TransportError) -> Unreachable:
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):

@@ -57,3 +57,35 @@ def _unmarked(value: Json) -> Json:
     if isinstance(inner, list):
         block["content"] = [_unmarked(_plain(part)) for part in inner]
     return block
+
+
+def unanswered(turns: Sequence[Mapping[str, Json]], smaller: Sequence[Mapping[str, Json]]) -> list[dict[str, Json]]:
+    """The user's turns of the list that no answer follows, as far as a smaller list in its place has lost their words.
+
+    A compaction summarises them with all the rest, and the model would answer the summary. Results of tools are left
+    out: their calls are in the summary.
+    """
+    held = [block for turn in _after_the_last_answer(smaller) for block in _blocks(turn)]
+    lost: list[dict[str, Json]] = []
+    for turn in _after_the_last_answer(turns):
+        blocks = [block for block in _blocks(turn) if _is_said(block) and block not in held]
+        if blocks:
+            lost.append({"role": "user", "content": turn["content"] if isinstance(turn["content"], str) else blocks})
+    return lost
+
+
+def _after_the_last_answer(turns: Sequence[Mapping[str, Json]]) -> Sequence[Mapping[str, Json]]:
+    start = max((place for place, turn in enumerate(turns, 1) if turn["role"] == "assistant"), default=0)
+    return turns[start:]
+
+
+def _blocks(turn: Mapping[str, Json]) -> list[Json]:
+    content = turn["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _is_said(block: Json) -> bool:
+    """Whether a block says something by itself: no tool's result, no blank text."""
+    if not isinstance(block, Mapping) or block.get("type") == "tool_result":
+        return False
+    return block.get("type") != "text" or bool(str(block.get("text", "")).strip())

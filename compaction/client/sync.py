@@ -4,76 +4,30 @@
         job = client.compact_and_wait("agent-7", timeout_seconds=120)
 
 Nothing is written twice: each method here is the async one, waited for. A client may be shared by threads, and is
-usable after a fork (the child gets a thread and connections of its own).
+usable after a fork (the child gets a thread and connections of its own). Closing it ends whoever waits with Closed.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import threading
+import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import httpx2
 
+from compaction.client import address
 from compaction.client.agent_history import AgentHistory as AsyncHistory
 from compaction.client.agent_history import AskAt
 from compaction.client.client import Client as AsyncClient
+from compaction.client.errors import Closed
 from compaction.client.http import MAX_TRIES
+from compaction.client.loop_thread import LoopThread, Waited
 from compaction.client.shapes import SessionFields
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Subject = TypeVar("Subject")
-
-
-class _Loop:
-    """An event loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="compactd-client", daemon=True)
-        self._thread.start()
-
-    def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` gives. An interrupt of the caller ends the work too."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-class _Waited(Generic[Subject]):
-    """Runs what belongs to an async subject; the subject and its loop are made at the first call in each process."""
-
-    def __init__(self, make: Callable[[], Subject]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._pid = 0
-        self._loop: _Loop | None = None
-        self._subject: Subject | None = None
-
-    def get(self) -> tuple[_Loop, Subject]:
-        with self._lock:
-            if self._loop is None or self._subject is None or self._pid != os.getpid():
-                self._pid, self._loop, self._subject = os.getpid(), _Loop(), self._make()
-            return self._loop, self._subject
-
-    def close(self, end: Callable[[Subject], Coroutine[Any, Any, None]]) -> None:
-        with self._lock:
-            if self._loop is not None and self._subject is not None and self._pid == os.getpid():
-                self._loop.wait_for(end(self._subject))
-                self._loop.close()
-            self._loop = self._subject = None
 
 
 def _waiting(
@@ -104,7 +58,8 @@ def _stepping(
                     return
                 yield one
         finally:
-            loop.wait_for(_closed(steps))
+            with contextlib.suppress(Closed):  # then it has ended with everything else
+                loop.wait_for(_closed(steps))
 
     return _named(call, method)
 
@@ -144,7 +99,10 @@ class Client:
         max_tries: int = MAX_TRIES,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self._waited = _Waited(lambda: AsyncClient(url, api_key, max_tries=max_tries, transport=transport))
+        address.check_url(url)
+        address.check_api_key(api_key)
+        make = partial(AsyncClient, url, api_key, max_tries=max_tries, transport=transport)
+        self._waited = Waited(make, AsyncClient.close)
 
     def __enter__(self) -> Self:
         return self
@@ -155,8 +113,8 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections and ends the thread; a later call would open them again."""
-        self._waited.close(AsyncClient.close)
+        """Closes the connections and ends the thread. Calls that wait, and later ones, raise Closed."""
+        self._waited.close()
 
     readiness = _waiting(AsyncClient.readiness)
     clock_ahead_seconds = _waiting(AsyncClient.clock_ahead_seconds)
@@ -187,16 +145,30 @@ class Client:
 
 
 class AgentHistory:
-    """`compaction.client.AgentHistory` for a loop that does not await."""
+    """`compaction.client.AgentHistory` for a loop that does not await; `kept` is that one.
+
+    After a fork the child goes on with one of its own, which finds the session as a process that starts anew does.
+    """
 
     def __init__(self, client: Client, session_id: str, **options: Unpack[HistoryOptions]) -> None:
-        self._loop, speaking = client._waited.get()  # noqa: SLF001 - two faces of one facade
-        self.kept = AsyncHistory(speaking, session_id, **options)
+        self._waited = client._waited  # noqa: SLF001 - two faces of one facade
+        self._options = options
+        _, self._speaking = self._waited.get()
+        self.kept = AsyncHistory(self._speaking, session_id, **options)
 
     def load(self) -> list[dict[str, Any]]:
         """The history as the service has it, ready to send."""
-        return self._loop.wait_for(self.kept.load())
+        loop, kept = self._here()
+        return loop.wait_for(kept.load())
 
     def keep(self, messages: list[Any], reply: object = None) -> list[Any]:
         """The list to send to the model now; `compaction.client.AgentHistory.keep` says more."""
-        return self._loop.wait_for(self.kept.keep(messages, reply))
+        loop, kept = self._here()
+        return loop.wait_for(kept.keep(messages, reply))
+
+    def _here(self) -> tuple[LoopThread, AsyncHistory]:
+        loop, speaking = self._waited.get()
+        if speaking is not self._speaking:
+            self._speaking = speaking
+            self.kept = AsyncHistory(speaking, self.kept.session_id, **self._options)
+        return loop, self.kept

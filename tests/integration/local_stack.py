@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ roles = dict(item.split("=") for item in sys.argv[1].split(","))
 commands = StackCommands(**{name: (sys.executable, sys.argv[2], role) for name, role in roles.items()})
 sys.exit(main(sys.argv[3:], commands))
 """
+MAKE_RULE = 'stack:; @eval "exec $$COMMAND"'  # as the Makefile starts it
 
 
 class LocalStack:
@@ -35,6 +37,7 @@ class LocalStack:
         *arguments: str,
         roles: dict[str, str] | None = None,
         in_shell: bool = False,
+        in_make: bool = False,
         real: bool = False,
         **environ: str,
     ) -> None:
@@ -45,10 +48,13 @@ class LocalStack:
         program = ["-m", "ops.local"] if real else ["-c", RUN, given, STAND_IN]
         command = [sys.executable, *program, *(arguments or ("up",))]
         shell = ["sh", "-c", '"$@"; exit $?', "sh"] if in_shell else []  # a parent between us, as make is
+        environ = inherited() | {"COMPACTD_LOCAL_DIR": str(folder), "COMPACTD_PORT": "0"} | environ
+        if in_make:
+            command, environ["COMMAND"] = ["make", "--eval", MAKE_RULE, "stack"], shlex.join(command)
         self.process = subprocess.Popen(
             [*shell, *command],
-            cwd=ROOT,
-            env=inherited() | {"COMPACTD_LOCAL_DIR": str(folder), "COMPACTD_PORT": "0"} | environ,
+            cwd=folder.parent if in_make else ROOT,
+            env=environ | {"PYTHONPATH": str(ROOT)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

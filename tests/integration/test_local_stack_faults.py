@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -127,6 +128,21 @@ def answers(database_url: str) -> bool:
             return connection.execute("select 1").fetchone() == (1,)
     except psycopg.OperationalError:
         return False
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="it is about make")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_make_alone_stops_everything_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    """Make passes SIGTERM on to what it runs, but waits silently after a SIGINT that did not come from a terminal."""
+    with LocalStack(tmp_path / "local", "--with-parent", "up", in_make=True) as stack:
+        state = stack.wait_ready()
+        assert state["pids"]["supervisor"] != stack.process.pid
+
+        _, out, _ = stack.end(number)
+
+        eventually(lambda: stack.leftovers() == [])
+        assert out.rstrip().endswith("Stopped.")
+        assert "database system is shut down" in log(stack, "postgres")
 
 
 def test_who_started_the_supervisor_takes_it_along(tmp_path: Path) -> None:

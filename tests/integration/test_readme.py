@@ -93,6 +93,17 @@ def test_the_demo_runs_the_main_job_and_stops(tmp_path: Path) -> None:
         assert re.search(rf"^ +{number}\. [A-Z]", done.stdout, flags=re.MULTILINE), number
     assert re.search(r"^api_messages +\d+ ", done.stdout, flags=re.MULTILINE)
     assert not (tmp_path / "local" / "stack.json").exists()
+    steps = done.stdout.split("Try next", 1)[1].splitlines()[1:]
+    assert [step.split("#")[0].strip() for step in steps[:2]] == ["make up", ". .venv/bin/activate"]
+
+
+def test_the_sizes_of_the_sample_are_told_as_what_they_are(stack: Path, workplace: Path) -> None:
+    """The log has the count of the model's API; the demo shows our estimate of the messages alone."""
+    counted, estimated = re.findall(r"(\d+,000)", section("Two commands"))
+    script = '. .venv/bin/activate\neval "$(compactd env)"\ncompactd demo --json\n'
+    result = json.loads(run(script, workplace, environment(stack)))["result"]
+    assert round(result["pre_tokens"], -4) == int(counted.replace(",", ""))
+    assert round(result["boundary"]["metadata"]["estimated_tokens"], -3) == int(estimated.replace(",", ""))
 
 
 def test_make_test_runs_the_tests() -> None:

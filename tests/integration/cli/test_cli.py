@@ -59,6 +59,7 @@ def test_the_demo_shows_the_whole_job(service: Service) -> None:
     for words in ("Session", "Job", "before", "after", "Strategy", "fresh: summary by the model", "api_messages"):
         assert words in done.out
     assert "import sample-session.jsonl: reading and storing" in done.err
+    assert "\nTry next\n  compactd result" in done.out  # the stack goes on
     again = compactd(service, "demo", "--json")
     assert again.code == 0, again.err
     assert again.json["result"]["job_id"] == again.json["job"]["id"]
@@ -103,6 +104,35 @@ def test_a_session_is_compacted_and_shown(service: Service) -> None:
     assert job["id"] in listed
 
 
+def test_a_skipped_job_has_no_result_and_the_words_say_why(service: Service) -> None:
+    service.put_session("cli-skipped", history(3))
+    job = service.compact("cli-skipped", trigger="auto")
+    assert (job["status"], job["was_compacted"]) == ("succeeded", False)
+    done = compactd(service, "result", job["id"])
+    assert done.code == 9
+    words = " ".join(done.err.split())
+    assert "The job was skipped, so it has no result: below_threshold" in words
+    assert "compactd session cli-skipped" in words
+    assert compactd(service, "result", "no-such-job").code == 4
+
+
+def test_the_next_step_of_a_session_is_what_its_state_asks_for(service: Service) -> None:
+    """A full session asks for a compaction, and not for another one before anything was said after it."""
+
+    def advised() -> str:
+        return next(line for line in compactd(service, "session", "cli-next").out.splitlines() if "Next" in line)
+
+    service.put_session("cli-next", history(4), settings={"context_window": 200_000})
+    assert "nothing has to be done" in advised()
+    service.append("cli-next", [{"role": "user", "content": "More. " * 150_000}])
+    assert "nothing has" not in advised()
+    assert "compactd compact cli-next --wait" in advised()
+    job = service.compact("cli-next")
+    assert f"compactd result {job['id']}" in advised()
+    service.append("cli-next", [{"role": "user", "content": "And more. " * 100_000}])
+    assert "compactd compact cli-next --wait" in advised()
+
+
 def test_a_part_of_a_session_can_be_named(service: Service) -> None:
     service.put_session("cli-2", history(3))
     for option, kind in (("--up-to", "up_to"), ("--from", "from")):
@@ -119,7 +149,8 @@ def test_a_failed_job_ends_with_1_and_can_be_run_again(service: Service) -> None
     assert "compactd retry" not in failed.out  # the provider would refuse it again
     job = compactd(service, "jobs", "--session", "cli-3", "--json").json["data"][0]
     assert compactd(service, "wait", job["id"]).code == 1
-    assert compactd(service, "result", job["id"]).code == 4
+    no_result = compactd(service, "result", job["id"])
+    assert (no_result.code, "The job failed, so it has no result: api_error" in no_result.err) == (9, True)
     service.play()
     again = compactd(service, "retry", job["id"], "--json").json
     assert again["id"] != job["id"]
@@ -165,9 +196,11 @@ def test_files_and_folders_are_imported_and_what_is_none_is_named(service: Servi
     assert named.code == 0
     assert named.json[0]["imported"]["session_id"] == "cli-6"
     assert compactd(service, "import", str(tmp_path / "none.jsonl")).code == 4
-    (tmp_path / "empty.jsonl").touch()
-    empty = compactd(service, "import", str(tmp_path / "empty.jsonl"))
-    assert (empty.code, "is empty" in " ".join(empty.err.split())) == (2, True)
+    for content in ("", " \n\n"):
+        (tmp_path / "empty.jsonl").write_text(content)
+        for command in ("import", "demo"):
+            empty = compactd(service, command, str(tmp_path / "empty.jsonl"))
+            assert (empty.code, "is empty" in " ".join(empty.err.split())) == (2, True)
     folder = compactd(service, "demo", str(tmp_path))
     assert (folder.code, "is a folder" in " ".join(folder.err.split())) == (2, True)
     assert compactd(service, "import", str(tmp_path / "logs"), "--session", "x").code == 2

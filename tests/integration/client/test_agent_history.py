@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 
 import pytest
 
 from compaction.client import AgentHistory, Client, ContextFull, Unreachable
+from compaction.client.agent_history import AskAt
 from tests.integration.client.agent import SMALL_WINDOW, Agent
+from tests.integration.client.wire import Cut, Wire
 from tests.integration.service import KEY, Service
 
 pytestmark = pytest.mark.anyio
@@ -15,9 +18,27 @@ pytestmark = pytest.mark.anyio
 BROKEN = {"status": 400, "body": {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}}
 
 
-def an_agent(client: Client, name: str, seed: int = 0, *, full_seconds: float = 30.0) -> Agent:
+@pytest.fixture
+def wire() -> Wire:
+    return Wire()
+
+
+@pytest.fixture
+async def cut_client(service: Service, wire: Wire) -> AsyncIterator[Client]:
+    """A client that tries each call once, over a wire that the test can cut."""
+    async with Client(str(service.http.base_url), KEY, max_tries=1, transport=wire) as speaking:
+        yield speaking
+
+
+def an_agent(client: Client, name: str, seed: int = 0, *, full_seconds: float = 30.0, ask_at: AskAt = "auto") -> Agent:
     history = AgentHistory(
-        client, name, model="claude-haiku-4-5", settings=SMALL_WINDOW, patience_seconds=60, full_seconds=full_seconds
+        client,
+        name,
+        model="claude-haiku-4-5",
+        settings=SMALL_WINDOW,
+        patience_seconds=60,
+        full_seconds=full_seconds,
+        ask_at=ask_at,
     )
     return Agent(history, seed)
 
@@ -191,16 +212,124 @@ async def test_while_the_cache_is_warm_the_api_clears_old_results_and_the_list_s
     assert agent.history.session_id == "warm"
 
 
-async def test_without_the_service_the_loop_goes_on_and_what_was_said_is_stored_later(service: Service) -> None:
-    async with (
-        Client("http://127.0.0.1:1", KEY, max_tries=1) as nobody,
-        Client(str(service.http.base_url), KEY) as real,
-    ):
-        agent = an_agent(nobody, "alone")
-        await agent.step()
-        own = list(agent.messages)
-        assert await agent.sent() == own
-        assert isinstance(agent.history.trouble, Unreachable)
-        agent.history._client = real
-        await agent.sent()
+async def test_without_the_service_the_loop_goes_on_and_what_was_said_is_stored_later(
+    service: Service, wire: Wire, cut_client: Client
+) -> None:
+    agent = an_agent(cut_client, "alone")
+    wire.is_away = True
+    await agent.step()
+    own = list(agent.messages)
+    assert await agent.sent() == own
+    assert isinstance(agent.history.trouble, Unreachable)
+    wire.is_away = False
+    await agent.sent()
     assert in_order(stored(service, "alone"), agent.said)
+
+
+@pytest.mark.parametrize("lost", ["/foreign-GET/messages", "/foreign-PUT"])
+async def test_no_session_of_somebody_else_is_written_to_after_an_answer_that_was_lost(
+    service: Service, wire: Wire, cut_client: Client, lost: str
+) -> None:
+    """What the session holds could not be looked at: the next call looks again before it stores anything."""
+    name = lost.split("/")[1]
+    service.put_session(name, [{"role": "user", "content": "I am somebody else."}])
+    wire.cuts = [Cut(name[-3:], lost, done=True)]
+    agent = an_agent(cut_client, name)
+    agent.messages = [{"role": "user", "content": "MARK-MINE"}]
+    assert await agent.sent() == agent.messages
+    assert isinstance(agent.history.trouble, Unreachable)
+    await agent.sent()
+    assert agent.history.session_id.startswith(f"{name}.")
+    assert "MARK-MINE" in stored(service, agent.history.session_id)
+    assert [one["content"] for one in service.view(name, "full")] == ["I am somebody else."]
+
+
+async def test_a_new_session_that_somebody_wrote_to_is_left_too(service: Service, client: Client) -> None:
+    """Two lists begin alike and were rewound to the same place: the second one does not go on in the first one's."""
+    first, second = an_agent(client, "twice"), an_agent(client, "twice")
+    first.messages = [{"role": "user", "content": "One."}, {"role": "assistant", "content": "Two."}]
+    await first.history.keep(first.messages)
+    rewound = [{"role": "user", "content": "Otherwise."}]
+    await first.history.keep(rewound)
+    await first.history.keep([*rewound, {"role": "assistant", "content": "MARK-FIRST"}])
+    await second.history.keep(rewound)
+    assert second.history.session_id.startswith("twice.")
+    assert second.history.session_id != first.history.session_id
+    assert "MARK-FIRST" not in stored(service, second.history.session_id)
+
+
+@pytest.mark.parametrize("done", [True, False])
+async def test_a_request_whose_answer_was_lost_makes_one_job_and_its_result_is_taken(
+    service: Service, wire: Wire, cut_client: Client, done: bool
+) -> None:
+    """Whether the API got it or not, the loop finds the job in its later calls, and no second one is paid for."""
+    name = f"lost-answer-{done}"
+    agent = an_agent(cut_client, name, ask_at="warning")  # with a manual job, which writes a summary in any case
+    wire.cuts = [Cut("POST", "/v1/compactions", done=done)]
+    while wire.cuts:
+        await agent.step()
+        assert len(agent.messages) < 300
+    assert isinstance(agent.history.trouble, Unreachable)
+    if done:
+        service.until(lambda: service.view(name, "live")[0]["role"] == "system", "the lost job did not end")
+    asked = len(json.dumps(agent.messages))
+    while agent.history.last_result is None:
+        await agent.sent()
+    assert len(json.dumps(agent.messages)) < asked / 2
+    jobs = service.http.get("/v1/compactions", params={"session_id": name}).json()["data"]
+    assert [job["status"] for job in jobs] == ["succeeded"]
+    assert agent.history.last_result["job_id"] == jobs[0]["id"]
+    assert agent.history.session_id == name
+
+
+async def test_a_compaction_that_somebody_else_asked_for_is_taken_too(service: Service, client: Client) -> None:
+    agent = an_agent(client, "operated")
+    while len(json.dumps(agent.messages)) < 20_000:  # well below the mark of automatic compaction
+        await agent.step()
+    await agent.sent()
+    job = service.compact("operated")
+    assert job["was_compacted"]
+    while agent.history.last_result is None:
+        await agent.step()
+        assert len(agent.messages) < 300
+    assert agent.history.last_result["job_id"] == job["id"]
+    assert agent.history.session_id == "operated"
+
+
+async def test_a_question_that_waits_for_its_answer_stays_word_for_word(service: Service, client: Client) -> None:
+    """Nothing more fits, so the compaction covers the question too; the model must see it and not only a summary."""
+    agent = an_agent(client, "question")
+    for number in range(13):
+        agent.messages.append({"role": "user", "content": f"part {number}: " + "words and words " * 500})
+        agent.messages.append({"role": "assistant", "content": f"yes {number} " + "words and words " * 500})
+    question = {"role": "user", "content": "Which port does MARK-PORT listen on?"}
+    agent.messages.append(question)
+    smaller = list(await agent.sent())
+    assert agent.history.last_result is not None
+    assert smaller[-1] == question
+    loaded = an_agent(client, "question").history
+    assert (await loaded.load())[-1]["content"][-1]["text"] == question["content"]
+    agent.messages.append({"role": "assistant", "content": "On 4711."})
+    await agent.history.keep(agent.messages)
+    assert agent.history.session_id == "question"
+    assert json.dumps(service.view("question", "live")).count("MARK-PORT") == 1
+
+
+async def test_a_question_that_came_while_a_job_waited_stays_word_for_word(service: Service, client: Client) -> None:
+    """Nobody takes the job at first; when somebody does, its snapshot covers the question that came meanwhile."""
+    service.kill_workers()
+    try:
+        agent = an_agent(client, "late", ask_at="warning")  # with a manual job, which writes a summary in any case
+        while not service.http.get("/v1/compactions?session_id=late").json()["data"]:
+            await agent.step()
+            assert len(agent.messages) < 300
+        question = {"role": "user", "content": "What of MARK-LATE?"}
+        agent.messages += [{"role": "assistant", "content": "Well."}, question]
+        await agent.sent()
+    finally:
+        service.start_worker()
+    service.until(lambda: service.http.get("/v1/compactions?session_id=late").json()["data"][0]["done"], "no end")
+    await agent.sent()
+    assert agent.history.last_result is not None
+    assert agent.messages[-1] == question
+    assert agent.history.session_id == "late"

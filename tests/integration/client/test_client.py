@@ -66,3 +66,11 @@ def test_without_await_it_is_the_same(service: Service) -> None:
         messages = kept.keep([{"role": "user", "content": "Hello."}])
         assert messages == [{"role": "user", "content": "Hello."}]
         assert service.view("plain-loop", "api") == messages
+
+
+@pytest.mark.parametrize("name", [".", "..", "a:b_c-d."])
+async def test_every_name_that_a_session_may_have_reaches_it(client: Client, name: str) -> None:
+    await client.put_session(name, model="claude-haiku-4-5")
+    await client.append(name, [{"role": "user", "content": "Hello."}])
+    assert (await client.session(name))["id"] == name
+    assert len(await client.messages(name, "full")) == 1

@@ -51,6 +51,12 @@ def test_the_version_is_told() -> None:
         ["jobs", "--status", "lost"],
         ["wait", "j", "--timeout", "-1"],
         ["explode"],
+        ["session", "no such id!"],
+        ["compact", "a/b"],
+        ["breaker", ""],
+        ["session", "x" * 201],
+        ["jobs", "--session", "\u00fc"],
+        ["import", "some.jsonl", "--session", "a b"],
         ["import"],
     ],
 )
@@ -72,6 +78,33 @@ def test_nobody_at_the_address_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> N
     done = CliRunner().invoke(app, ["status", "some-job"])
     assert done.exit_code == 3
     assert "Nobody answers at http://127.0.0.1:1" in done.output
+
+
+@pytest.mark.parametrize("arguments", [["session", "no such id!"], ["jobs", "--session", "no such id!"]])
+def test_an_id_that_no_session_can_have_is_told_as_such(arguments: list[str], nowhere: None) -> None:
+    assert "1 to 200 characters" in " ".join(CliRunner().invoke(app, arguments).output.replace("\u2502", " ").split())
+
+
+@pytest.mark.parametrize("command", [["jobs"], ["doctor"], ["env"], ["demo"], ["import", "pyproject.toml"]])
+@pytest.mark.parametrize(
+    ("url", "api_key", "words"),
+    [
+        ("127.0.0.1:8080", "ck_x", "COMPACTD_URL must begin with http:// or https://"),
+        ("http://127.0.0.1:80800", "ck_x", "COMPACTD_URL has a port that is not from 1 to 65535"),
+        ("http://127.0.0.1:8080\n", "ck_x", "COMPACTD_URL has a line break"),
+        ("http://127.0.0.1:1", "ck_secret\n", "COMPACTD_API_KEY has a line break"),
+        ("http://127.0.0.1:1", "ck_secr\u00e9t", "COMPACTD_API_KEY has a line break, a blank or another character"),
+        ("http://127.0.0.1:1", "ck_secr\udce9t", "COMPACTD_API_KEY has a line break, a blank or another character"),
+    ],
+)
+def test_a_malformed_address_or_key_ends_with_2_and_says_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, command: list[str], url: str, api_key: str, words: str
+) -> None:
+    monkeypatch.setenv("COMPACTD_URL", url)
+    monkeypatch.setenv("COMPACTD_API_KEY", api_key)
+    done = CliRunner().invoke(app, command)
+    assert (done.exit_code, words in " ".join(done.output.split())) == (2, True), done.output
+    assert "secr" not in done.output
 
 
 def test_shells_can_complete_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:

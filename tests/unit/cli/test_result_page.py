@@ -72,6 +72,7 @@ def test_sizes_are_compared_by_one_estimator(capsys: pytest.CaptureFixture[str])
     marker = {"role": "system", "content": "", "metadata": {"estimated_tokens": 2_000}}
     result_page.print_result(result(pre_tokens=25_000, post_tokens=1_500, boundary=marker))
     page = capsys.readouterr().out
+    assert "Tokens, estimated" in page
     assert "−25 %" in page
     assert "25,000" not in page
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from compaction.client import Client, Refused, Stale, TimedOut, Unreachable
+from compaction.client import Client, Closed, Refused, Stale, TimedOut, Unreachable
 from compaction.client import client as client_module
 from compaction.client import http as client_http
 
@@ -127,7 +127,10 @@ async def test_names_are_quoted_in_addresses() -> None:
     async with speaking_to(api) as client:
         with pytest.raises(Refused):
             await client.session("../api-keys?x=1")
+        with pytest.raises(Refused):
+            await client.context("..")
     assert api.requests[0].url.raw_path == b"/v1/sessions/..%2Fapi-keys%3Fx%3D1"
+    assert api.requests[1].url.raw_path == b"/v1/sessions/%2E%2E/context"
 
 
 async def test_an_import_streams_the_file_and_tells_its_progress(tmp_path: Path) -> None:
@@ -234,3 +237,14 @@ async def test_another_copy_is_stale_and_says_where() -> None:
 async def test_a_service_that_is_not_ready_is_no_refusal() -> None:
     async with speaking_to(Api(httpx2.Response(503, json={"status": "unready", "parts": {}}))) as client:
         assert (await client.readiness())["status"] == "unready"
+
+
+async def test_after_closing_every_call_says_so() -> None:
+    client = Client("http://api", "ck_x", transport=httpx2.MockTransport(Api(httpx2.Response(200, json=job()))))
+    await client.close()
+    with pytest.raises(Closed):
+        await client.job("j1")
+    with pytest.raises(Closed):
+        await client.import_transcript(b"x")
+    with pytest.raises(Closed):
+        await anext(client.iter_events("j1"))

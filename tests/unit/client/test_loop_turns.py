@@ -66,3 +66,33 @@ def test_the_recipe_gives_the_hash_of_the_documents_example() -> None:
         {"role": "assistant", "content": [{"type": "text", "text": "A test is red: caf\u00e9."}]},
     ]
     assert prefix_hashes(held)[-1] == "c228956305fc8c3ba5a8401b8fa386996741d5ed36e71d1e01b1a0196c30b24a"
+
+
+SUMMARY = [{"role": "user", "content": "A summary."}]
+QUESTION = {"role": "user", "content": "Which port?"}
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "4711"}
+
+
+@pytest.mark.parametrize(
+    ("turns", "smaller", "lost"),
+    [
+        ([QUESTION, {"role": "assistant", "content": "4711."}], SUMMARY, []),
+        ([{"role": "assistant", "content": "Yes?"}, QUESTION], SUMMARY, [QUESTION]),
+        ([QUESTION, QUESTION | {"content": " "}], SUMMARY, [QUESTION]),
+        ([QUESTION], [*SUMMARY, QUESTION], []),
+        ([QUESTION], [{"role": "user", "content": [{"type": "text", "text": "Which port?"}]}], []),
+        ([{"role": "user", "content": [RESULT]}], SUMMARY, []),
+        (
+            [{"role": "user", "content": [RESULT, IMAGE, {"type": "text", "text": "And this?"}]}],
+            SUMMARY,
+            [{"role": "user", "content": [IMAGE, {"type": "text", "text": "And this?"}]}],
+        ),
+        ([], SUMMARY, []),
+    ],
+    ids=["answered", "asked", "blank", "kept", "merged", "tool", "beside a tool's result", "nothing"],
+)
+def test_what_no_answer_follows_yet_is_found_where_a_smaller_list_lost_it(
+    turns: list[dict[str, Any]], smaller: list[dict[str, Any]], lost: list[dict[str, Any]]
+) -> None:
+    assert loop_turns.unanswered(turns, smaller) == lost
