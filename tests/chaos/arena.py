@@ -17,6 +17,7 @@ import psycopg
 import redis
 
 from compaction.store import migrate
+from compaction.summarizers.model_call import GULP_SECONDS
 from ops.embedded import Postgres, Valkey
 from ops.fake_provider import FakeProvider, FakeProviderThread
 from tests.chaos.proxy import Proxy, Wires
@@ -24,6 +25,7 @@ from tests.chaos.slots import Keeper, Slot, clean_environ, wait
 
 KEY = "ck_chaos123_" + "c" * 43
 SUMMARY = [{"good_summary": {}, "delay_s": 0.4, "chunk_delay_s": 0.02}]  # a call is under way for 0.8 seconds
+UNREAD_SECONDS = 2 * GULP_SECONDS  # a worker leaves the end of a reply in the kernel for up to a gulp
 LEASE_SECONDS = 6  # a tenth of the usual; with less a busy machine ends leases that nobody struck
 SETTINGS = {
     "COMPACTD_PORT": "0",
@@ -146,7 +148,8 @@ class Arena:
         def to_server(port: int) -> Proxy:
             return wires.proxy(port)
 
-        provider = wires.proxy(int(self.fake.url.rsplit(":", 1)[1]), is_last=_is_last)
+        provider_port = int(self.fake.url.rsplit(":", 1)[1])
+        provider = wires.proxy(provider_port, is_last=_is_last, unread_seconds=UNREAD_SECONDS)
         ours = {"postgres": to_server(self.postgres.port), "valkey": to_server(self.valkey.port), "provider": provider}
         environ = clean_environ() | SETTINGS
         environ |= {

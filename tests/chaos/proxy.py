@@ -7,8 +7,10 @@ statement (statements are prepared, so their words cross the wire once), for the
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -45,6 +47,7 @@ class Link:
         self._ends = (client, server)
         self.said = b""  # by the client, since the server's last answer
         self.is_busy = False  # the client waits for an answer
+        self.answered_at = -math.inf  # when the last answer was complete
         self.is_cut = False
         self.trap: Trap | None = None  # of the kind that waits for the answer
 
@@ -78,7 +81,7 @@ class Link:
                 return
             self.said = b""
             if self._proxy.is_last(data):
-                self.is_busy = False
+                self.is_busy, self.answered_at = False, time.monotonic()
             sink.write(data)
             await sink.drain()
 
@@ -102,8 +105,11 @@ class Link:
 class Proxy:
     """Listens on a port of its own and passes everything on to `port`. Call it from any thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, port: int, is_last: Callable[[bytes], bool]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, port: int, is_last: Callable[[bytes], bool], unread_seconds: float
+    ) -> None:
         self.is_last = is_last  # whether these bytes of the server complete an answer
+        self._unread_seconds = unread_seconds  # for so long the client may leave a complete answer in the kernel
         self.port = 0
         self.traps: list[Trap] = []
         self._loop = loop
@@ -115,8 +121,9 @@ class Proxy:
 
     @property
     def busy_links(self) -> int:
-        """Connections whose client waits for an answer."""
-        return sum(link.is_busy for link in list(self._links))
+        """Connections whose client waits for an answer, or may not have read it yet."""
+        read = time.monotonic() - self._unread_seconds
+        return sum(link.is_busy or link.answered_at > read for link in list(self._links))
 
     def set_trap(
         self, needle: bytes, act: Callable[[Link], object], *, when: When = "before", repeats: bool = False
@@ -201,9 +208,9 @@ class Wires:
         self._thread = threading.Thread(target=self._turn, name="wires", daemon=True)
         self._proxies: list[Proxy] = []
 
-    def proxy(self, port: int, *, is_last: Callable[[bytes], bool] = bool) -> Proxy:
-        """A new wire to a port of this machine; by default every answer comes in one piece."""
-        made = Proxy(self._loop, port, is_last)
+    def proxy(self, port: int, *, is_last: Callable[[bytes], bool] = bool, unread_seconds: float = 0.0) -> Proxy:
+        """A new wire to a port of this machine; by default every answer comes in one piece and is read at once."""
+        made = Proxy(self._loop, port, is_last, unread_seconds)
         asyncio.run_coroutine_threadsafe(made.start(), self._loop).result(START_SECONDS)
         self._proxies.append(made)
         return made
