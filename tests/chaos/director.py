@@ -81,6 +81,7 @@ def run(plan: Plan, tell: Callable[[str], object]) -> Report:
             _wait_for_the_end(scene, plan, started, tell)
         for worker in arena.workers:
             worker.is_wanted = False
+            worker.settle()
             worker.drain()
         audit = Audit(arena, producer)
         kinds = Counter(fault.kind for fault in arena.record.disruptions)

@@ -89,6 +89,10 @@ class Slot:
         """Whether a process takes work here before our patience ends."""
         return wait(lambda: self.is_ready)
 
+    def settle(self) -> None:
+        """Waits until a process that starts is ready or dead: before that SIGTERM would end it without a drain."""
+        wait(lambda: self.is_ready or not self.is_alive)
+
     def revive(self) -> None:
         """Starts a process if none runs; called by the keeper's thread alone."""
         if not self.is_wanted or self.is_alive:
