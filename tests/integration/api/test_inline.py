@@ -14,7 +14,7 @@ from compaction.store import jobs, sessions
 from compaction.store.retention import DAY_SECONDS, prune_ephemeral_sessions
 from compaction.store.tenants import SCOPES
 from tests.integration.api import stage
-from tests.integration.api.conftest import RememberingDoorbell, speaking_to
+from tests.integration.api.conftest import KEY, RememberingDoorbell, speaking_to
 from tests.integration.api.stage import database_of
 
 pytestmark = pytest.mark.anyio
@@ -121,9 +121,7 @@ async def test_messages_are_stored_as_the_bytes_they_came_as_with_what_belongs_t
     raw = b'{"role" : "user","content":"caf\\u00e9 \\ud83d", "uuid":"m1"}'
     body = (
         b'{"model":"claude-haiku-4-5","system":"Be brief.","tools":[{"name":"ls","input_schema":{}}],'
-        b'"request":{"effort":"low"},"settings":{"context_window":30000},"query_source":"main","messages":['
-        + raw
-        + b"]}"
+        b'"request":{"effort":"low"},"settings":{"context_window":30000},"query_source":"main","messages":[%s]}' % raw
     )
     answer = await post(client, body)
     assert answer.status_code == 202, answer.text
@@ -210,7 +208,7 @@ async def test_the_same_key_gives_the_same_job_and_stores_nothing_twice(
     [
         ({"messages": TURNS}, "model", "required"),
         ({"model": MODEL}, "messages", "session_id"),
-        ({"model": MODEL, "messages": TURNS, "session_id": "s1"}, "session_id", "does not go with"),
+        ({"model": MODEL, "messages": TURNS, "session_id": "s1"}, "messages", "does not go with"),
         ({"model": MODEL, "messages": []}, "messages", "no conversation"),
         ({"model": MODEL, "messages": "hello"}, "messages", "list"),
         ({"model": MODEL, "messages": None}, "messages", "list"),
@@ -316,8 +314,6 @@ async def test_another_tenant_reaches_nothing_of_an_inline_job(app: FastAPI, cli
 
 
 async def key_of_another(app: FastAPI) -> str:
-    from tests.integration.api.conftest import KEY  # noqa: PLC0415
-
     async with speaking_to(app, KEY) as admin:
         wanted = {"tenant": "inline-intruder", "scopes": list(SCOPES)}
         key: str = (await admin.post("/v1/api-keys", json=wanted)).json()["key"]
@@ -350,6 +346,7 @@ async def test_a_retry_that_loses_against_retention_finds_nothing(
 
     async def get(conn: Any, tenant_id: int, job_id: str) -> Any:  # noqa: ANN401 - as the original
         found = await read(conn, tenant_id, job_id)
+        assert found is not None
         async with database_of(app).begin() as other:
             await other.exec_driver_sql("DELETE FROM sessions WHERE id = %s", (found.session_id,))
         return found
