@@ -20,7 +20,7 @@ _INLINE: dict[str, Any] = {
         {"role": "user", "content": "Please make the tests pass."},
         {"role": "assistant", "content": [{"type": "text", "text": "I begin with the failing one."}]},
     ],
-    "instructions": "Keep the names of the tests.",
+    "metadata": {"asked_by": "deploy-bot"},
 }
 
 
