@@ -86,20 +86,20 @@ def _prune_keys() -> Delete:
     return delete(idempotency_keys).where(key.in_(old))
 
 
-def _is_over() -> ColumnElement[bool]:
-    """An ephemeral session that no job needs: each has ended long ago, or is gone already."""
-    needed = or_(jobs.c.ended_at.is_(None), jobs.c.ended_at >= func.now() - _AGE)
-    return sessions.c.is_ephemeral & ~exists().where(jobs.c.session_id == sessions.c.id, needed)
+def _is_needed() -> ColumnElement[bool]:
+    """A job of the session has not ended, or not long ago."""
+    needs = or_(jobs.c.ended_at.is_(None), jobs.c.ended_at >= func.now() - _AGE)
+    return exists().where(jobs.c.session_id == sessions.c.id, needs)
 
 
 _OVER = (
     select(sessions.c.id)
-    .where(_is_over(), sessions.c.created_at < func.now() - _AGE)
+    .where(sessions.c.is_ephemeral, sessions.c.created_at < func.now() - _AGE, ~_is_needed())
     .order_by(sessions.c.created_at)
     .limit(_LIMIT)
     .with_for_update(of=sessions, skip_locked=True)  # the key too: from here on no retry refers to one
 )
-_SWEEP = delete(sessions).where(sessions.c.id == func.any(bindparam("b_ids", type_=ARRAY(BigInteger))), _is_over())
+_SWEEP = delete(sessions).where(sessions.c.id == func.any(bindparam("b_ids", type_=ARRAY(BigInteger))), ~_is_needed())
 _PRUNE = _prune()
 _PRUNE_KEYS = _prune_keys()
 
