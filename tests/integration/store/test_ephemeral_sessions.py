@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from compaction import errors
-from compaction.store import jobs, retention, sessions
+from compaction.core.webhooks import EVENTS
+from compaction.store import jobs, retention, sessions, webhooks
 from compaction.store.jobs import Finish
 from compaction.store.retention import DAY_SECONDS
 from compaction.store.sessions import SessionRow
@@ -72,6 +73,16 @@ async def test_it_has_a_name_that_no_producer_can_choose(stage: Stage) -> None:
     job = (await stage.enqueue(first)).job
     assert job.session_name is None
     assert (await stage.job(job.id)).session_name is None
+
+
+async def test_its_news_name_no_session(stage: Stage) -> None:
+    async with stage.database.begin() as conn:
+        secret = "whsec_" + "A" * 43 + "="
+        await webhooks.add(conn, stage.tenant_id, url="https://x.example.com/", events=EVENTS, secret=secret)
+    job_id = await ended(stage, await ephemeral(stage), days=0)
+    [(payload,)] = await stage.query("SELECT payload FROM webhook_deliveries WHERE job_id = %s", job_id)
+    assert payload["type"] == "compaction.succeeded"
+    assert (payload["data"]["job_id"], payload["data"]["session_id"]) == (job_id, None)
 
 
 async def test_its_live_view_never_begins_with_a_result(stage: Stage) -> None:
