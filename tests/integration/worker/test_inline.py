@@ -72,6 +72,16 @@ def test_a_chat_is_summarised_like_any_other_history(service: Service) -> None:
     assert "TASK-1001" in asked
 
 
+def test_a_part_is_named_by_a_message_of_the_request(service: Service) -> None:
+    messages = history(30)
+    messages[41]["uuid"] = "here"  # the call of round 21
+    job = service.wait(enqueue(service, messages, scope={"kind": "up_to", "uuid": "here"})["id"])
+    assert (job["status"], job["was_compacted"]) == ("succeeded", True)
+    kept = json.dumps(service.result(job["id"])["api_messages"])
+    assert "part 30: " in kept
+    assert "part 10: " not in kept
+
+
 def test_an_automatic_one_asks_the_guards(service: Service) -> None:
     job = service.wait(enqueue(service, history(3), trigger="auto")["id"])
     assert (job["status"], job["was_compacted"], job["reason"]) == ("succeeded", False, "below_threshold")
