@@ -14,7 +14,7 @@ from api.schemas.applying import ApplyRequest
 from api.services import Services
 from compaction.core import jsonbytes, prefixes, wire
 from compaction.core.messages import decode_message
-from compaction.errors import NotFound, Stale
+from compaction.errors import Conflict, NotFound, Stale
 from compaction.store import jobs, results, sessions
 from compaction.store.live_views import Replaced
 from compaction.store.results import ResultRow
@@ -23,6 +23,10 @@ from compaction.store.sessions import StoredMessage
 _MOVED = (
     "Your copy is not what this result replaces, so nothing was changed. Go on with your own messages and compact "
     "anew, or start over from GET /v1/sessions/{id}/messages?view=api."
+)
+_INLINE = (
+    "An inline job has no stored session to compare with. Replace the messages that you sent by the result's "
+    "api_messages, and put behind them what came later."
 )
 _REWOUND = (
     "The stored history has gone back behind this result: it speaks of messages that are no more part of the "
@@ -35,13 +39,18 @@ _LONGER = (
 
 
 async def applied(held: Services, tenant_id: int, job_id: str, wanted: ApplyRequest) -> bytes:
-    """The JSON of `api.schemas.applying.Applied`. Raises NotFound without a result, Stale for another history."""
+    """The JSON of `api.schemas.applying.Applied`. Raises NotFound without a result, Stale for another history.
+
+    Raises Conflict for an inline job: what its producer said meanwhile is stored nowhere, so it would be lost.
+    """
     async with held.database.begin() as conn:
         job = found(await jobs.get(conn, tenant_id, job_id), NO_JOB)
+        if job.session_name is None:
+            raise Conflict(_INLINE)
         result = await results.get(conn, tenant_id, job_id)
         if result is None:
             raise NotFound(why_no_result(job))
-        session = found(await sessions.get(conn, tenant_id, result.session_name), NO_SESSION)
+        session = found(await sessions.get(conn, tenant_id, job.session_name), NO_SESSION)
         is_live = session.live_job_id == result.job_id  # else the history may have gone back behind it
         is_same = is_live and wanted.prefix_hash == result.prefix_hash
         replaced = None if is_same else await sessions.load_replaced(conn, result)

@@ -31,12 +31,12 @@ def append_batch(body: bytes) -> Batch:
     fields = object_fields(body)
     unknown = sorted(set(fields) - _APPEND_FIELDS)
     if unknown:
-        raise _wrong(*((printable(name), "unknown field") for name in unknown))
+        raise wrong(*((printable(name), "unknown field") for name in unknown))
     if "messages" not in fields:
-        raise _wrong(("messages", "is missing; send a list of messages"))
+        raise wrong(("messages", "is missing; send a list of messages"))
     options = decoded({name: raw for name, raw in fields.items() if name != "messages"})
     expected_seq = shaped(AppendOptions, options).expected_seq
-    return Batch(tuple(new_messages(_elements(fields["messages"]))), expected_seq)
+    return Batch(tuple(new_messages(elements(fields["messages"], "send several batches"))), expected_seq)
 
 
 def object_fields(body: bytes) -> dict[str, bytes]:
@@ -66,7 +66,7 @@ def new_messages(
             message = decode_message(body)
         except MessageProblem as error:
             place = "" if error.field == "message" else f".{error.field}"
-            raise _wrong((f"{path}[{index}]{place}", error.problem)) from None
+            raise wrong((f"{path}[{index}]{place}", error.problem)) from None
         yield NewMessage(
             body=body,
             uuid=message.uuid,
@@ -84,17 +84,19 @@ def _starts_live(message: Message, previous: Message | None) -> bool:
     return message.is_boundary or (message.is_compact_summary and not (previous and previous.is_boundary))
 
 
-def _elements(raw: bytes) -> Sequence[bytes]:
+def elements(raw: bytes, advice: str) -> Sequence[bytes]:
+    """The messages of a list as the bytes they stand as. Raises InvalidRequest, with `advice` for too long a list."""
     if raw[:1] != b"[":
-        raise _wrong(("messages", "must be a list"))
+        raise wrong(("messages", "must be a list"))
     try:
         bodies = jsonbytes.elements(raw)
     except ValueError as error:
         raise Malformed(f"The body is not JSON: {error}.") from None
     if len(bodies) > MAX_BATCH:
-        raise _wrong(("messages", f"holds more than {MAX_BATCH} messages; send several batches"))
+        raise wrong(("messages", f"holds more than {MAX_BATCH} messages; {advice}"))
     return bodies
 
 
-def _wrong(*fields: tuple[str, str]) -> InvalidRequest:
+def wrong(*fields: tuple[str, str]) -> InvalidRequest:
+    """The refusal of a body for these paths and what must stand there."""
     return InvalidRequest("The body has wrong fields; see `errors`.", fields=fields)

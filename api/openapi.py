@@ -24,11 +24,12 @@ UNCHANGED: Extra = {"description": "Unchanged: If-None-Match names this very sta
 _documented: dict[str, type[BaseModel]] = {}
 
 
-def takes(shape: type[BaseModel], example: dict[str, Any]) -> Extra:
-    """The document's words on a JSON body that the route reads itself."""
-    _documented[shape.__name__] = shape
-    reference = {"$ref": _REF.format(model=shape.__name__)}
-    content = {"application/json": {"schema": reference, "example": example}}
+def takes(shape: type[BaseModel], example: dict[str, Any], *others: type[BaseModel]) -> Extra:
+    """The document's words on a JSON body that the route reads itself: of `shape`, or of one of the `others`."""
+    shapes = (shape, *others)
+    _documented.update({one.__name__: one for one in shapes})
+    references = [{"$ref": _REF.format(model=one.__name__)} for one in shapes]
+    content = {"application/json": {"schema": {"oneOf": references} if others else references[0], "example": example}}
     return {"requestBody": {"required": True, "content": content}}
 
 

@@ -95,7 +95,8 @@ class Runner:
             finish = await self._attempt(claim, recorder, held, seat)
             held.is_settled = True  # from here on an interruption could only lose what is decided
             if finish is not None:
-                await self._commit(claim, finish, began)
+                settled = verdict.ephemeral(finish) if claim.session.is_ephemeral else finish
+                await self._commit(claim, settled, began)
         finally:
             self._heart.let_go(claim.token)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compaction import events as pipeline_events
 from compaction.core import breaker, cleanup, jobs, jsonbytes
 from compaction.core.jsonbytes import Json
@@ -67,6 +69,11 @@ def cancelled(events: Events) -> Finish:
     report: dict[str, Json] = {"code": error.code, "message": error.message, "retryable": False}
     usage = spending.of_attempt(events)
     return Finish(status="cancelled", outcome="cancelled", error=report, usage=usage, events=tuple(events))
+
+
+def ephemeral(finish: Finish) -> Finish:
+    """The same end for an inline job: its session has no breaker, and nothing in it is for a later job to meet."""
+    return replace(finish, breaker=None, forget=(), remember=None)
 
 
 def on_error(

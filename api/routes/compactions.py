@@ -14,15 +14,18 @@ from api.answers import fresh_answer, json_answer, page
 from api.auth import JobWriter, Reader
 from api.found import NO_JOB, NO_SESSION, found
 from api.idempotency import IdempotencyKey, once
+from api.inline import Inline, inline_in
 from api.looks import Seen
-from api.schemas.compactions import CompactionRequest, Job, JobPage, JobQuery
+from api.schemas.compactions import Asked, CompactionRequest, Job, JobPage, JobQuery
 from api.schemas.fields import JobPath
+from api.schemas.inline import InlineRequest
 from api.services import services
 from api.waiting import job_at_end, preferred_wait_seconds, retry_after_seconds
 from compaction.core import traces
 from compaction.core.jobs import Scope
 from compaction.errors import Conflict, InvalidRequest
 from compaction.store import jobs, sessions
+from compaction.store.engine import Connection
 from compaction.store.jobs import Enqueued, JobRow, NewJob
 from compaction.store.session_rows import SessionRow
 
@@ -49,28 +52,34 @@ _ACCEPTED: dict[int | str, openapi.Extra] = {
     "/v1/compactions",
     status_code=202,
     summary="Enqueue a compaction",
-    openapi_extra=openapi.takes(CompactionRequest, _EXAMPLE),
+    openapi_extra=openapi.takes(CompactionRequest, _EXAMPLE, InlineRequest),
     responses={**_ACCEPTED, **openapi.refuses(400, 404, 409, 413, 415, 429)},
 )
 async def enqueue(
     request: Request, caller: JobWriter, key: IdempotencyKey, traceparent: TraceParent = None
 ) -> Response:
-    """Ask for a session's compaction. The job is stored before the answer.
+    """Ask for a compaction of a stored session, or inline of messages in the body. The job is stored before the answer.
 
     A session has at most one waiting job: a second request joins it (200, `coalesced` grows), its priority rises and
     the higher-ranked trigger's parameters win. `Idempotency-Key` makes sending again safe. When too many jobs wait, a
     new one is refused: 429 for the tenant's own, 503 for all together, with Retry-After; joining never is.
+
+    Inline, with `model` and `messages` in place of `session_id`, each request is a job of its own: nothing joins it, no
+    breaker stops it, its `session_id` is null. Its messages are deleted together with its result.
     """
     held = services(request)
     body = await bodies.read(request, held.settings.max_body_bytes)
-    wanted = await bodies.parse(body, CompactionRequest)
+    order = await bodies.think(len(body), inline_in, body) or await bodies.parse(body, CompactionRequest)
+    wanted = order.wanted if isinstance(order, Inline) else order
     not_before = _not_before(wanted.not_before)
     async with once(request, caller, key, body) as work:
         if work.replay is not None:
             return work.replay
-        session = found(await sessions.get(work.conn, caller.tenant_id, wanted.session_id), NO_SESSION)
+        session = await _session(work.conn, caller.tenant_id, order)
         new = replace(_new_job(wanted, session), not_before=not_before, traceparent=traces.traceparent(traceparent))
         done = await jobs.enqueue(work.conn, new, announced=not_before is None, caps=held.settings.caps)
+        if isinstance(order, Inline):
+            await order.store_messages(work.conn, session)
         answer = await work.keep(_accepted(done))
     held.enqueued(done)
     return answer
@@ -168,7 +177,14 @@ async def retry(
     return answer
 
 
-def _new_job(wanted: CompactionRequest, session: SessionRow) -> NewJob:
+async def _session(conn: Connection, tenant_id: int, order: CompactionRequest | Inline) -> SessionRow:
+    """The session to compact. Raises NotFound when the tenant has none of that name."""
+    if isinstance(order, Inline):
+        return await order.create_session(conn, tenant_id)
+    return found(await sessions.get(conn, tenant_id, order.session_id), NO_SESSION)
+
+
+def _new_job(wanted: Asked, session: SessionRow) -> NewJob:
     return NewJob(
         tenant_id=session.tenant_id,
         session_id=session.id,

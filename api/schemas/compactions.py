@@ -51,10 +51,9 @@ class ScopeRequest(Request):
         return self
 
 
-class CompactionRequest(Request):
-    """One request to compact a stored session."""
+class Asked(Request):
+    """What is asked for, whatever is compacted."""
 
-    session_id: SessionId
     trigger: Trigger = "manual"
     scope: ScopeRequest = ScopeRequest()
     instructions: Instructions | None = None
@@ -64,6 +63,12 @@ class CompactionRequest(Request):
     token_gap: Annotated[int, Field(ge=0, le=MAX_TOKEN_GAP)] | None = None
     not_before: AwareDatetime | None = None
     metadata: Metadata = Field(default_factory=dict)
+
+
+class CompactionRequest(Asked):
+    """One request to compact a stored session."""
+
+    session_id: SessionId
 
 
 class JobError(Answer):
@@ -87,7 +92,7 @@ class Job(Answer):
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_JOB]})
 
     id: str
-    session_id: str
+    session_id: str | None = Field(description="null for an inline job: its messages came with it")
     trigger: Trigger
     scope: JobScope
     status: Status

@@ -30,7 +30,7 @@ class Result(Answer):
     """The compacted conversation and how it came to be."""
 
     job_id: str
-    session_id: str
+    session_id: str | None = Field(description="null for an inline job")
     strategy: str
     boundary: Envelope
     messages: list[Envelope] = Field(description="[boundary, *summary, *kept, *attachments, *hook results]")

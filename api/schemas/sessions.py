@@ -37,15 +37,23 @@ _OBJECTS: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "object
 _SYSTEM: dict[str, Any] = {"type": ["string", "array", "null"], "items": {"type": "object"}}
 
 
+System = Annotated[Any, AfterValidator(_system), WithJsonSchema(_SYSTEM)]
+Tools = Annotated[Any, AfterValidator(_tools), WithJsonSchema(_OBJECTS)]
+RequestFields = Annotated[
+    Any,
+    AfterValidator(_request),
+    WithJsonSchema(_OBJECT),
+    Field(description="The rest of the producer's own API requests: thinking, tool_choice, betas, effort …"),
+]
+
+
 class SessionRequest(Request):
     """What to create or change: an absent field keeps its value, null takes it away; a new session needs a model."""
 
     model: Name | None = None
-    system: Annotated[Any, AfterValidator(_system), WithJsonSchema(_SYSTEM)] = None
-    tools: Annotated[Any, AfterValidator(_tools), WithJsonSchema(_OBJECTS)] = None
-    request: Annotated[Any, AfterValidator(_request), WithJsonSchema(_OBJECT)] = Field(
-        default=None, description="The rest of the producer's own API requests: thinking, tool_choice, betas, effort …"
-    )
+    system: System = None
+    tools: Tools = None
+    request: RequestFields = None
     settings: Metadata | None = None
     query_source: Annotated[Name, Text] | None = None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +14,8 @@ from rich.text import Text
 
 from compaction.cli import failures, output
 from compaction.cli.connection import run
-from compaction.cli.names import SessionArgument, SessionFilter
+from compaction.cli.inline import NO_SESSION, conversation_in
+from compaction.cli.names import SessionFilter, SessionOrNone
 from compaction.cli.no_result import why_no_result
 from compaction.cli.output import Column, JsonOption, number
 from compaction.cli.progress import PAUSED, line
@@ -49,18 +52,24 @@ TimeoutOption = Annotated[
 
 
 def compact(  # noqa: PLR0913 - the options of the command
-    session: SessionArgument,
+    session: SessionOrNone = None,
     *,
     instructions: Annotated[str | None, typer.Option(help="What the summary must keep or leave out.")] = None,
     up_to: Annotated[
         str | None, typer.Option(metavar="UUID", help="Compact up to this message; keep the rest.")
     ] = None,
     from_: Annotated[str | None, typer.Option("--from", metavar="UUID", help="Compact from this message on.")] = None,
+    inline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Compact the messages in this file; no session is stored.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="With --inline: the model, instead of the file's.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end; --timeout does too.")] = False,
     timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compact a session."""
+    """Compact a session, or the messages in a file."""
+    if (session is None) == (inline is None):
+        raise typer.BadParameter("Name a SESSION, or a file with --inline; one of the two.")
     if up_to is not None and from_ is not None:
         raise typer.BadParameter("Use --up-to or --from, not both.")
     parameters: dict[str, Any] = {"trigger": "manual"}
@@ -72,7 +81,11 @@ def compact(  # noqa: PLR0913 - the options of the command
     waited = wait or timeout is not None
 
     async def work(client: Client) -> Job:
-        job = await client.enqueue(session, **parameters)
+        if inline is not None:
+            fields = await asyncio.to_thread(conversation_in, inline, model)
+            job = await client.enqueue_inline(**fields, **parameters)
+        else:
+            job = await client.enqueue(session or "", **parameters)
         return await ended(client, job, timeout) if waited else job
 
     finish(run(work), as_json=as_json, waited=waited)
@@ -122,7 +135,13 @@ def jobs(
         return
     now = datetime.now(UTC)
     lines = [
-        (job["id"], job["session_id"], job["trigger"], output.age(job["created_at"], now), _short_outcome(job))
+        (
+            job["id"],
+            job["session_id"] or NO_SESSION,
+            job["trigger"],
+            output.age(job["created_at"], now),
+            _short_outcome(job),
+        )
         for job in page["data"]
     ]
     output.show(output.rows(_COLUMNS, lines))
@@ -176,7 +195,7 @@ def show(job: Job, *, as_json: bool) -> None:
         return
     pairs: list[tuple[str, str | Text]] = [
         ("Job", job["id"]),
-        ("Session", job["session_id"]),
+        ("Session", job["session_id"] or NO_SESSION),
         ("Status", status_text(job)),
         ("Trigger", f"{job['trigger']}, {_scope(job)}"),
         ("Attempt", f"{job['attempt']} of {job['max_attempts']}"),
@@ -240,5 +259,7 @@ def _next_step(job: Job) -> str:
     if not job["done"]:
         return f"compactd wait {job['id']}"
     if job["status"] == "succeeded" or is_final(job):
+        if job["session_id"] is None:
+            return "nothing: its messages are as they were"
         return f"compactd session {job['session_id']}"
     return f"compactd retry {job['id']}"

@@ -20,6 +20,12 @@ def _checked(value: str | None) -> str | None:
 SessionArgument = Annotated[
     str, typer.Argument(metavar="SESSION", help="The session's id.", show_default=False, callback=_checked)
 ]
+SessionOrNone = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[SESSION]", help="The session's id; none with --inline.", show_default=False, callback=_checked
+    ),
+]
 SessionFilter = Annotated[str | None, typer.Option("--session", help="Only jobs of this session.", callback=_checked)]
 SessionName = Annotated[
     str | None, typer.Option("--session", help="The session's id, for one file.", callback=_checked)

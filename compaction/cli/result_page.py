@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from compaction.cli import output
+from compaction.cli.inline import NO_SESSION
 from compaction.cli.output import number, safe
 from compaction.client import Result
 from compaction.core.messages import message_from
@@ -30,7 +31,7 @@ _STRATEGIES = {
 
 def print_result(result: Result) -> None:
     """The whole page."""
-    pairs: list[tuple[str, str | Text]] = [("Session", result["session_id"]), ("Job", result["job_id"])]
+    pairs: list[tuple[str, str | Text]] = [("Session", result["session_id"] or NO_SESSION), ("Job", result["job_id"])]
     output.show(output.facts([*pairs, *result_facts(result)]), *summary(result), api_messages_line(result))
 
 
@@ -86,7 +87,9 @@ def summary_text(result: Result) -> str:
 
 def api_messages_line(result: Result) -> Text:
     """How many messages are ready to send, and where."""
-    where = f"ready to send: GET /v1/sessions/{result['session_id']}/messages?view=api"
+    session = result["session_id"]
+    stored, came = f"GET /v1/sessions/{session}/messages?view=api", f"compactd result {result['job_id']} --json"
+    where = f"ready to send: {came if session is None else stored}"
     return Text.assemble(("api_messages", "bold"), f"  {number(len(result['api_messages']))} {where}")
 
 

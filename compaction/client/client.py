@@ -25,6 +25,7 @@ from compaction.client.shapes import (
     Breaker,
     Context,
     Imported,
+    InlineFields,
     Job,
     JobFilters,
     Page,
@@ -157,6 +158,23 @@ class Client:
         body = {"session_id": session_id, **wanted}
         return cast("Job", await self._http.json("POST", "/v1/compactions", body=body, headers=headers))
 
+    async def enqueue_inline(
+        self,
+        messages: Sequence[Mapping[str, Json]],
+        *,
+        model: str,
+        idempotency_key: str | None = None,
+        **fields: Unpack[InlineFields],
+    ) -> Job:
+        """Enqueues a compaction of `messages`, without a stored session; each call is a job of its own.
+
+        They may be messages of the Messages API, an OpenAI chat or the rows of a Claude Code log. Go on with
+        `result(job["id"])["api_messages"]` and what came later; there is nothing to `apply`.
+        """
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
+        body = {"model": model, "messages": list(messages), **fields}
+        return cast("Job", await self._http.json("POST", "/v1/compactions", body=body, headers=headers))
+
     async def job(self, job_id: str, *, wait_seconds: int = 0) -> Job:
         """The job, or with `wait_seconds` the job at its end, at most so much later."""
         headers = {"Prefer": f"wait={wait_seconds}"} if wait_seconds else {}
@@ -203,6 +221,18 @@ class Client:
     ) -> Job:
         """Enqueues a compaction and gives the job at its end. Raises TimedOut when that takes longer."""
         job = await self.enqueue(session_id, **wanted)
+        return await self.wait(job["id"], timeout_seconds=timeout_seconds)
+
+    async def compact_inline(
+        self,
+        messages: Sequence[Mapping[str, Json]],
+        *,
+        model: str,
+        timeout_seconds: float | None = None,
+        **fields: Unpack[InlineFields],
+    ) -> Job:
+        """`enqueue_inline`, and the job at its end. Raises TimedOut when that takes longer."""
+        job = await self.enqueue_inline(messages, model=model, **fields)
         return await self.wait(job["id"], timeout_seconds=timeout_seconds)
 
     async def iter_events(self, job_id: str, *, last_event_id: str | None = None) -> AsyncIterator[Happening]:

@@ -44,6 +44,17 @@ class Wanted(TypedDict, total=False):
     metadata: dict[str, Any]
 
 
+class InlineFields(Wanted, total=False):
+    """What an inline job takes beside model and messages."""
+
+    system: str | list[dict[str, Any]] | None
+    tools: list[dict[str, Any]] | None
+    request: dict[str, Any] | None
+    settings: dict[str, Any]
+    query_source: str | None
+    format: Literal["auto", "anthropic_messages", "openai_chat", "claude_code"]
+
+
 class JobFilters(TypedDict, total=False):
     """What GET /v1/compactions can be asked for; times in RFC 3339."""
 
@@ -69,7 +80,7 @@ class Job(TypedDict):
     """One request to compact."""
 
     id: str
-    session_id: str
+    session_id: str | None  # None: an inline job's
     trigger: Trigger
     scope: dict[str, Any]
     status: Literal["queued", "running", "retrying", "succeeded", "failed", "cancelled"]
@@ -169,7 +180,7 @@ class Result(TypedDict):
     """A compacted conversation and how it came to be."""
 
     job_id: str
-    session_id: str
+    session_id: str | None  # None: an inline job's
     strategy: str
     boundary: dict[str, Any]
     messages: list[dict[str, Any]]

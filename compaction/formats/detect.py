@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import BinaryIO, Literal
 
@@ -41,6 +41,18 @@ def detect(file: BinaryIO) -> str:
         if name in found:
             return name
     raise InvalidRequest(f"The transcript's format is unknown. Known formats: {', '.join(KNOWN)}.")
+
+
+def detect_listed(messages: Sequence[bytes], tools: Json = None) -> Format:
+    """The format of messages that came as a list, with these tool definitions; the Messages API's where none tells.
+
+    Rows of a log are taken for one only when everything that tells is a row of it.
+    """
+    found = shapes(map(decode_object, messages))
+    if found == {claude_code.FORMAT}:
+        return "claude_code"
+    is_chat = openai_chat.FORMAT in found or (bool(found) and _has_functions(tools))
+    return "openai_chat" if is_chat else "anthropic_messages"
 
 
 def shapes(values: Iterable[dict[str, Json] | None]) -> set[str]:

@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction import errors
@@ -49,6 +50,7 @@ from compaction.store.job_rows import JobRow, rows, status_is
 from compaction.store.tables import jobs
 
 LAST_YEAR = 9998  # a job's deadline lies a day later, and dates end with the year 9999
+FOREIGN_KEY_VIOLATION = "23503"  # Postgres's SQLSTATE
 PULLING: frozenset[Trigger] = frozenset({"manual", "reactive"})  # somebody waits: a retry must not sleep through it
 
 
@@ -166,12 +168,17 @@ async def enqueue(conn: AsyncConnection, new: NewJob, *, announced: bool = False
     commit when `Enqueued.ring` says so: hardly anything waits ahead. Then the reconciler rings only when that seems to
     be lost; otherwise it decides whose turn it is.
 
-    Raises errors.InvalidRequest for text that cannot be stored, and for a job that would be one more than `caps` allow
-    errors.TooManyRequests or errors.Unavailable; joining is never refused.
+    Raises errors.InvalidRequest for text that cannot be stored, errors.NotFound when the session is gone, and for a job
+    that would be one more than `caps` allow errors.TooManyRequests or errors.Unavailable; joining is never refused.
     """
     capped = caps != NO_CAPS
     values = _values(new) | {"b_announced": announced} | (depths.cap_values(caps) if capped else {})
-    put = (await conn.execute(_ENQUEUE[new.trigger in PULLING, capped], values)).one_or_none()
+    try:
+        put = (await conn.execute(_ENQUEUE[new.trigger in PULLING, capped], values)).one_or_none()
+    except IntegrityError as error:
+        if getattr(error.orig, "sqlstate", None) == FOREIGN_KEY_VIOLATION:  # retention took it meanwhile
+            raise errors.NotFound("The session is gone, and its jobs with it.") from None
+        raise
     if put is None:
         raise await depths.refusal(conn, new.tenant_id, caps)
     job = JobRow(*put[:-1])

@@ -159,7 +159,8 @@ def _result(done: CTE) -> Insert:
 
 
 def _live_view(done: CTE) -> Update:
-    moved = update(sessions).where(sessions.c.id == done.c.session_id)
+    """The session goes on with the result. An ephemeral one does not: its job run again has the same input."""
+    moved = update(sessions).where(sessions.c.id == done.c.session_id, ~sessions.c.is_ephemeral)
     return moved.values(live_job_id=done.c.id, updated_at=func.now())
 
 

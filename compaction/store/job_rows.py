@@ -14,17 +14,21 @@ from compaction.core import jsonbytes
 from compaction.core.jobs import TERMINAL, Scope, ScopeKind, Status, StrategyName, Trigger
 from compaction.core.jsonbytes import Json
 from compaction.errors import Cancelled, JobError
+from compaction.store.session_rows import PRODUCERS_NAME
 from compaction.store.tables import jobs, sessions
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job. `session_id` is our row id, `session_name` the producer's id; all times are Postgres's."""
+    """A job. `session_id` is our row id, `session_name` the producer's id; all times are Postgres's.
+
+    An inline job has no `session_name`: its session is its own.
+    """
 
     id: str
     tenant_id: int
     session_id: int
-    session_name: str
+    session_name: str | None
     status: Status
     trigger: Trigger
     scope_kind: ScopeKind
@@ -68,7 +72,7 @@ class JobRow:
 
 def columns(source: FromClause = jobs) -> list[ColumnElement[Any]]:
     """The columns of a JobRow in its order, from the jobs table or a CTE over it, beside `sessions`."""
-    return [sessions.c.name if name == "session_name" else source.c[name] for name in JobRow.__dataclass_fields__]
+    return [PRODUCERS_NAME if name == "session_name" else source.c[name] for name in JobRow.__dataclass_fields__]
 
 
 def rows(source: FromClause = jobs) -> Select[Any]:

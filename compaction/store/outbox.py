@@ -13,6 +13,7 @@ from sqlalchemy import literal_column as word
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.core.webhooks import PING
+from compaction.store.session_rows import PRODUCERS_NAME
 from compaction.store.tables import jobs, sessions, webhook_deliveries, webhook_endpoints
 
 # What a statement that ends jobs must return of them.
@@ -59,7 +60,7 @@ def _payload(ended: CTE, event: ColumnElement[Any]) -> ColumnElement[Any]:
     """Ids, status and code: nothing of what was said in the session."""
     data = _object(
         job_id=ended.c.id,
-        session_id=sessions.c.name,
+        session_id=PRODUCERS_NAME,
         status=ended.c.status,
         trigger=ended.c.trigger,
         was_compacted=ended.c.was_compacted,

@@ -15,6 +15,7 @@ from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage, envelope, message_from, usage_from
 from compaction.core.results import CompactionResult, Dropped
 from compaction.store import bodies, plain
+from compaction.store.session_rows import PRODUCERS_NAME
 from compaction.store.tables import jobs, results, sessions
 
 
@@ -56,11 +57,11 @@ class NewResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRow:
-    """A stored result. `session_id` is our row id, `session_name` the producer's id."""
+    """A stored result. `session_id` is our row id, `session_name` the producer's id, None of an inline job's."""
 
     job_id: str
     session_id: int
-    session_name: str
+    session_name: str | None
     lease_token: int
     strategy: str
     model: str | None
@@ -82,7 +83,7 @@ class ResultRow:
 
 
 _GET = (
-    select(results, sessions.c.name.label("session_name"))
+    select(results, PRODUCERS_NAME.label("session_name"))
     .join(jobs, jobs.c.id == results.c.job_id)
     .join(sessions, sessions.c.id == results.c.session_id)
     .where(

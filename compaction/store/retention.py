@@ -1,7 +1,8 @@
 """Retention: what has ended long ago is deleted in batches, with everything that hangs on it.
 
-Never deleted: a result that a session's live view stands on, whatever its age, and messages. Ids of jobs grow with
-time, so a pass walks along the primary key and goes on where the last batch ended.
+Never deleted: a result that a session's live view stands on, whatever its age, and the messages of a session that a
+producer named. What an inline job brought along goes with the last of its jobs. Ids of jobs grow with time, so a pass
+walks along the primary key and goes on where the last batch ended.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Delete,
     Double,
@@ -17,11 +19,14 @@ from sqlalchemy import (
     Select,
     bindparam,
     delete,
+    exists,
     func,
     literal_column,
+    or_,
     select,
     tuple_,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.store.job_rows import status_is
@@ -81,6 +86,20 @@ def _prune_keys() -> Delete:
     return delete(idempotency_keys).where(key.in_(old))
 
 
+def _is_needed() -> ColumnElement[bool]:
+    """A job of the session has not ended, or not long ago."""
+    needs = or_(jobs.c.ended_at.is_(None), jobs.c.ended_at >= func.now() - _AGE)
+    return exists().where(jobs.c.session_id == sessions.c.id, needs)
+
+
+_OVER = (
+    select(sessions.c.id)
+    .where(sessions.c.is_ephemeral, sessions.c.created_at < func.now() - _AGE, ~_is_needed())
+    .order_by(sessions.c.created_at)
+    .limit(_LIMIT)
+    .with_for_update(of=sessions, skip_locked=True)  # the key too: from here on no retry refers to one
+)
+_SWEEP = delete(sessions).where(sessions.c.id == func.any(bindparam("b_ids", type_=ARRAY(BigInteger))), ~_is_needed())
 _PRUNE = _prune()
 _PRUNE_KEYS = _prune_keys()
 
@@ -93,6 +112,20 @@ async def prune_jobs(conn: AsyncConnection, age_seconds: float, limit: int, afte
     values = {"b_age_seconds": age_seconds, "b_limit": limit, "b_after_id": after_id}
     deleted, looked_at, last = (await conn.execute(_PRUNE, values)).one()
     return Pruned(deleted, last if looked_at == limit else None)
+
+
+async def prune_ephemeral_sessions(conn: AsyncConnection, age_seconds: float, limit: int) -> int:
+    """Deletes up to `limit` sessions of inline jobs that all ended more than `age_seconds` ago; tells how many.
+
+    Nothing of them stays: messages, jobs, attempts, events and results go with them. A retry that was committed before
+    the lock keeps its session, one that comes later finds neither job nor session.
+    """
+    values: dict[str, Any] = {"b_age_seconds": age_seconds, "b_limit": limit}
+    found = list((await conn.execute(_OVER, values)).scalars())
+    if not found:
+        return 0
+    # A statement of its own sees what was committed until the lock was had.
+    return (await conn.execute(_SWEEP, {"b_age_seconds": age_seconds, "b_ids": found})).rowcount
 
 
 async def prune_idempotency_keys(conn: AsyncConnection, age_seconds: float, limit: int) -> int:

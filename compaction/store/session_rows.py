@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy import case, null
+
 from compaction.core.jsonbytes import Json
 from compaction.store.tables import sessions
 
@@ -24,6 +26,8 @@ class SessionRow:
     live_job_id: str | None  # whose result the live view begins with, unless a newer boundary was stored
     created_at: datetime
     updated_at: datetime
+    is_ephemeral: bool = False  # an inline job's own: nobody reaches it by name, and it goes with its jobs
 
 
+PRODUCERS_NAME = case((sessions.c.is_ephemeral, null()), else_=sessions.c.name)  # None: the producer named none
 COLUMNS = tuple(sessions.c[name] for name in SessionRow.__dataclass_fields__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, literal_column, select, update
+from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, insert, literal_column, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -28,6 +28,7 @@ __all__ = [
     "SessionRow",
     "StoredMessage",
     "append",
+    "create_ephemeral",
     "follow",
     "get",
     "load_full",
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 PARAMETERS = ("system", "tools", "request")  # DESIGN §5: what a PUT may say beside model, settings and query_source
+
+EPHEMERAL = "inline/"  # begins their names: no producer's session id holds a slash (DESIGN §8), so none can clash
 
 _BY_NAME = (
     sessions.c.tenant_id == bindparam("b_tenant_id", type_=BigInteger),
@@ -65,6 +68,19 @@ _CREATE = (
         settings=func.coalesce(_SETTINGS, literal_column("'{}'::jsonb")),
     )
     .on_conflict_do_nothing(index_elements=["tenant_id", "name"])
+    .returning(*COLUMNS)
+)
+_CREATE_EPHEMERAL = (
+    insert(sessions)
+    .values(
+        tenant_id=bindparam("b_tenant_id", type_=BigInteger),
+        name=literal_column(f"'{EPHEMERAL}' || uuidv7()", Text),
+        model=_MODEL,
+        query_source=_SOURCE,
+        parameters=_STORED,
+        settings=func.coalesce(_SETTINGS, literal_column("'{}'::jsonb")),
+        is_ephemeral=literal_column("true"),
+    )
     .returning(*COLUMNS)
 )
 _CHANGE = (
@@ -117,6 +133,26 @@ async def put(  # noqa: PLR0913 - the fields of a PUT
         _CHANGE, {**said, "b_id": found.id, "b_parameters": _merged(found.parameters, parameters)}
     )
     return SessionRow(*changed.one())
+
+
+async def create_ephemeral(  # noqa: PLR0913 - the fields of a PUT
+    conn: AsyncConnection,
+    tenant_id: int,
+    *,
+    model: str,
+    parameters: Mapping[str, bytes] | None = None,
+    settings: Mapping[str, Json] | None = None,
+    query_source: str | None = None,
+) -> SessionRow:
+    """A session for one inline job: it has no name that a producer could ask for, and `retention` takes it away."""
+    said = {
+        "b_tenant_id": tenant_id,
+        "b_model": plain.text("model", model),
+        "b_query_source": plain.optional_text("query_source", query_source),
+        "b_settings": None if settings is None else plain.json_text("settings", dict(settings)),
+        "b_parameters": _merged(None, parameters),
+    }
+    return SessionRow(*(await conn.execute(_CREATE_EPHEMERAL, said)).one())
 
 
 async def get(conn: AsyncConnection, tenant_id: int, name: str, *, to_append: bool = False) -> SessionRow | None:

@@ -109,7 +109,9 @@ sessions = Table(
     Column("live_job_id", UUID(as_uuid=False)),  # the result that the live view begins with, if newer than boundary_seq
     _at("created_at", set_now=True),
     _at("updated_at", set_now=True),
+    Column("is_ephemeral", Boolean, nullable=False, server_default=text("false")),  # an inline job's own; goes with it
     UniqueConstraint("tenant_id", "name"),
+    Index("ix_sessions_ephemeral", "created_at", postgresql_where=text("is_ephemeral")),
 )
 
 messages = Table(

@@ -53,14 +53,26 @@ class Operation:
 
 
 def operations(document: dict[str, Json]) -> list[Operation]:
-    """All calls, the shorter addresses first: what a thing stands in is made before it."""
+    """All calls, the shorter addresses first: what a thing stands in is made before it.
+
+    A call that takes bodies of several shapes comes once for each, first with the shape that its own example shows.
+    """
     found = [
-        Operation(path, method, details)
+        Operation(path, method, one)
         for path, item in document["paths"].items()
         for method, details in item.items()
         if method in {"get", "put", "post", "patch", "delete", "head", "options"}
+        for one in (details, *_other_shapes(details, document["components"]["schemas"]))
     ]
     return sorted(found, key=lambda operation: (operation.path.count("/"), operation.path, operation.method))
+
+
+def _other_shapes(details: dict[str, Json], schemas: dict[str, Json]) -> Iterator[dict[str, Json]]:
+    """The call with a body of each shape beside the first, as the shape's own example shows it."""
+    content = details.get("requestBody", {}).get("content", {}).get("application/json", {})
+    for shape in content.get("schema", {}).get("oneOf", ())[1:]:
+        example = schemas[shape["$ref"].rsplit("/", 1)[-1]]["examples"][0]
+        yield details | {"requestBody": {"content": {"application/json": {"example": example}}}}
 
 
 @dataclass

@@ -66,6 +66,21 @@ async def test_a_full_queue_refuses_everybody_with_503(small: FastAPI) -> None:
         assert int(refused.headers["retry-after"]) >= 1
 
 
+async def test_an_inline_job_that_is_refused_leaves_none_of_its_messages(small: FastAPI) -> None:
+    body = {"model": "claude-haiku-4-5", "messages": [{"role": "user", "content": "Hi"}]}
+    async with speaking_to(small, await tenant(small, "a", PRODUCER)) as client:
+        answers = [(await client.post("/v1/compactions", json=body)).status_code for _ in range(3)]
+        assert answers == [202, 202, 429]
+        retried = await client.post("/v1/compactions", json=body, headers={"Idempotency-Key": "free-again"})
+        assert retried.status_code == 429
+    async with database_of(small).connect() as conn:
+        counts = await conn.exec_driver_sql(
+            "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM messages), "
+            "(SELECT count(*) FROM idempotency_keys)"
+        )
+        assert tuple(counts.one()) == (2, 2, 0)
+
+
 async def test_only_a_job_that_nothing_waits_ahead_of_is_rung_for(small: FastAPI, bell: RememberingDoorbell) -> None:
     """The first one; the second waits behind it and is the leader's to place, as is any bulk job."""
     async with speaking_to(small, await tenant(small, "a", PRODUCER)) as client:

@@ -219,3 +219,28 @@ def test_a_wrong_key_ends_with_5(service: Service) -> None:
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 5
     assert "COMPACTD_API_KEY" in done.stderr
+
+
+def test_a_file_is_compacted_without_a_session(service: Service, tmp_path: Path) -> None:
+    file = tmp_path / "history.json"
+    file.write_text(json.dumps({"model": "claude-haiku-4-5", "messages": history(20)}))
+    done = compactd(service, "compact", "--inline", str(file), "--wait", "--json")
+    assert done.code == 0, done.err
+    assert (done.json["session_id"], done.json["was_compacted"]) == (None, True)
+    shown = compactd(service, "result", done.json["id"])
+    assert shown.code == 0, shown.err
+    assert f"compactd result {done.json['id']} --json" in " ".join(shown.out.split())
+    assert "(inline)" in compactd(service, "jobs", "--limit", "1").out
+
+
+@pytest.mark.parametrize("arguments", [(), ("s1", "--inline", "history.json")])
+def test_compact_takes_a_session_or_a_file(service: Service, arguments: tuple[str, ...]) -> None:
+    done = compactd(service, "compact", *arguments)
+    assert done.code == 2
+    assert "--inline" in done.err
+
+
+def test_a_file_that_is_not_there_is_told(service: Service) -> None:
+    done = compactd(service, "compact", "--inline", "no-such-file.json", "--model", "m")
+    assert done.code == 4
+    assert "no-such-file.json" in done.err

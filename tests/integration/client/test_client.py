@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from compaction.client import Client, Stale, sync
+from compaction.client import Client, Refused, Stale, sync
 from tests.integration.service import KEY, Service, history
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +49,21 @@ async def test_one_key_of_idempotency_makes_one_job(service: Service, client: Cl
     assert (await client.enqueue("once", idempotency_key="nightly-1"))["id"] == first["id"]
 
 
+async def test_messages_are_compacted_without_a_session(service: Service, client: Client) -> None:
+    held = history(20)
+    job = await client.compact_inline(held, model="claude-haiku-4-5", system="You are careful.", timeout_seconds=100)
+    assert (job["status"], job["session_id"], job["was_compacted"]) == ("succeeded", None, True)
+    result = await client.result(job["id"])
+    assert len(result["api_messages"]) < len(held)
+    with pytest.raises(Refused) as refused:
+        await client.apply(job["id"], held)
+    assert refused.value.code == "conflict"
+    first, again = [
+        await client.enqueue_inline(held, model="claude-haiku-4-5", idempotency_key="inline-nightly") for _ in range(2)
+    ]
+    assert first["id"] == again["id"]
+
+
 async def test_a_service_tells_how_it_does(client: Client) -> None:
     readiness = await client.readiness()
     assert set(readiness["parts"]) == {"database", "migrations", "redis", "workers", "providers", "clock"}
@@ -62,6 +77,8 @@ def test_without_await_it_is_the_same(service: Service) -> None:
         job = client.compact_and_wait("plain", timeout_seconds=100)
         assert [one.type for one in client.iter_events(job["id"])][-1] == "end"
         assert client.result(job["id"])["post_tokens"] < client.result(job["id"])["pre_tokens"]
+        inline = client.compact_inline(history(20), model="claude-haiku-4-5", timeout_seconds=100)
+        assert client.result(inline["id"])["session_id"] is None
         kept = client.history("plain-loop", model="claude-haiku-4-5")
         messages = kept.keep([{"role": "user", "content": "Hello."}])
         assert messages == [{"role": "user", "content": "Hello."}]

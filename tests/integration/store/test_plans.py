@@ -98,6 +98,8 @@ STATEMENTS = {
     "mark": (dispatching._MARK, {"pk_jobs"}),
     "next waiting": (job_queue._NEXT, {"uq_jobs_waiting", "ix_jobs_ready"}),
     "prune": (retention._PRUNE, {"pk_jobs", "pk_sessions"}),
+    "sweep": (retention._OVER, {"ix_sessions_ephemeral", "ix_jobs_session_id_id"}),
+    "swept": (retention._SWEEP, {"pk_sessions", "ix_jobs_session_id_id"}),
     "beat": (leases._BEAT, {"uq_jobs_lease_token"}),
     "progress": (leases._PROGRESS, {"uq_jobs_lease_token"}),
     "count a call": (leases._COUNT, {"uq_jobs_lease_token"}),

@@ -73,6 +73,8 @@ def service(tmp_path_factory: pytest.TempPathFactory, module_database_url: str, 
         set_up_endpoints(running)
         for name, answers in ANSWERS.items():
             compact(running, name, answers)
+        for name in ("good", "invalid"):
+            compact_inline(running, ANSWERS[name])
         die_in_the_middle(running)
         send_broken_requests(running)
         lose_the_provider(running)
@@ -128,6 +130,17 @@ def compact(service: Service, name: str, answers: list[dict[str, Any]]) -> None:
         service.http.get(f"/v1/compactions/{job['id']}/result")
 
 
+def compact_inline(service: Service, answers: list[dict[str, Any]]) -> None:
+    """A job that brings its words along."""
+    service.play(answers)
+    wanted = {"model": "claude-haiku-4-5", "system": said("system"), "instructions": said("instructions")}
+    answer = service.http.post("/v1/compactions", json=wanted | {"messages": talk(), "metadata": {"n": said("meta")}})
+    assert answer.status_code == 202, answer.text
+    JOBS.append(answer.json()["id"])
+    service.wait(JOBS[-1])
+    service.http.post(f"/v1/compactions/{JOBS[-1]}/apply", json={"prefix_hash": "0" * 64})
+
+
 def die_in_the_middle(service: Service) -> None:
     """A worker is killed while the model writes, and another one ends the job."""
     service.play([{"good_summary": {}, "delay_s": 2.0}, *GOOD])
@@ -159,6 +172,10 @@ def send_broken_requests(service: Service) -> None:
         ("POST", "/v1/compactions", {"json": {"session_id": "broken", "instructions": words + "\0"}}),
         ("POST", "/v1/compactions", {"json": {"session_id": "none"}, "headers": {"Idempotency-Key": words * 20}}),
         ("POST", "/v1/compactions", {"json": {"session_id": "none"}, "headers": {"traceparent": words}}),
+        ("POST", "/v1/compactions", {"json": {"model": words, "messages": [{"role": words, "content": words}]}}),
+        ("POST", "/v1/compactions", {"json": {"model": words, "messages": words, "system": {words: words}}}),
+        ("POST", "/v1/compactions", {"json": {"model": words, "messages": [{"role": "system", "content": words}, 7]}}),
+        ("POST", "/v1/compactions", {"content": f'{{"model": "{words}", "messages": [{words}', "headers": json_type}),
         ("GET", "/v1/compactions", {"params": {"cursor": words, "status": words}}),
         ("GET", f"/v1/compactions/{words}", {}),
         ("GET", f"/{words}", {}),
@@ -219,7 +236,7 @@ def test_the_logs_say_nevertheless_what_went_wrong(service: Service) -> None:
 
 
 def test_nothing_private_is_in_a_jobs_events_and_errors(service: Service) -> None:
-    assert len(JOBS) == 2 * len(ANSWERS) + 2
+    assert len(JOBS) == 2 * len(ANSWERS) + 4
     failed = 0
     for job_id in JOBS:
         events = service.http.get(f"/v1/compactions/{job_id}/events", params={"limit": 200})
@@ -231,7 +248,7 @@ def test_nothing_private_is_in_a_jobs_events_and_errors(service: Service) -> Non
 
 
 def test_no_error_quotes_what_was_sent(service: Service) -> None:
-    assert len(ANSWERED) == 22
+    assert len(ANSWERED) == 26
     for answer in ANSWERED:
         address, _, told = answer.partition(": ")
         status = int(told.split()[0])

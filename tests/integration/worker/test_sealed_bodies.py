@@ -97,6 +97,9 @@ def test_no_word_of_a_session_is_in_any_table(
         if not fails:
             assert canary("summary") in json.dumps(service.result(job["id"])["messages"])
         assert service.view("secret", "full")[0]["content"] == canary("message")
+        inline = {"model": "claude-haiku-4-5", "system": canary("system"), "instructions": canary("instructions")}
+        brought = service.http.post("/v1/compactions", json=inline | {"messages": talk()})
+        assert service.wait(brought.json()["id"])["status"] == job["status"]
     values = list(rows_of(database_url))
     hidden = [canary(place) for place in PLACES] + [secret, SECRET, *(item.split("_")[1] for item in (secret, SECRET))]
     for place, value in values:

@@ -24,7 +24,7 @@ from compaction.errors import (
     RateLimited,
     Throttled,
 )
-from compaction.store.jobs import Claim, JobRow
+from compaction.store.jobs import Claim, Finish, JobRow
 from compaction.store.sessions import SessionRow
 from worker import verdict
 
@@ -195,6 +195,18 @@ def test_a_failure_outside_the_pipeline_is_told_like_one_inside(error: JobError)
 @pytest.mark.parametrize("name", ["tengu_compact_failed", "tengu_partial_compact_failed"])
 def test_a_failure_that_the_pipeline_told_is_told_once(name: str) -> None:
     assert list(verdict.on_error(claim(), NoSummary(), [(name, {})], jitter=0.5).events) == [(name, {})]
+
+
+def test_an_inline_job_ends_the_same_and_leaves_nothing_for_a_later_one() -> None:
+    ended = Finish(
+        status="succeeded",
+        was_compacted=True,
+        breaker=BreakerChange("success"),
+        forget=(("runtime", "k"),),
+        remember=(*verdict.MICRO_STATE, b"[]"),
+        events=(("said", {}),),
+    )
+    assert verdict.ephemeral(ended) == Finish(status="succeeded", was_compacted=True, events=(("said", {}),))
 
 
 def test_a_cancelled_attempt_ends_cancelled_and_counts_nothing() -> None:
