@@ -139,6 +139,14 @@ def add_examples(schemas: dict[str, Example]) -> None:
             schema["examples"] = [page]
 
 
+def add_named_examples(paths: Example, schemas: dict[str, Example]) -> None:
+    """Gives each named example of an answer the value that its schema has."""
+    answers = (answer for path in paths.values() for call in path.values() for answer in call["responses"].values())
+    for media in (media for answer in answers for media in answer.get("content", {}).values()):
+        for example in media.get("examples", {}).values():
+            example["value"] = schemas[example["summary"]]["examples"][0]
+
+
 def _written(parent: type[BaseModel]) -> dict[str, Example]:
     """The examples that stand beside their models."""
     found: dict[str, Example] = {}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tests.unit.formats.log import SESSION, Log
 FACTS = {"kind": "compact_boundary", "trigger": "auto", "pre_tokens": 160_000}
 MARK = Message(role="system", content="", uuid="b-1", metadata=FACTS)
 SUMMARY = Message(role="user", content="So far so good.", uuid="s-1", parent_uuid="b-1", is_compact_summary=True)
-TIME = "2026-05-01T11:00:00Z"
+TIME = datetime(2026, 5, 1, 11, tzinfo=UTC)
 
 
 def a_log() -> Log:
@@ -54,7 +55,7 @@ def test_the_boundary_and_the_summary_have_the_fields_of_real_rows() -> None:
     assert summary["isCompactSummary"] is summary["isVisibleInTranscriptOnly"] is True
     assert summary["message"] == {"role": "user", "content": "So far so good."}
     assert {row["sessionId"] for row in (boundary, summary)} == {SESSION}
-    assert [row["timestamp"] for row in (boundary, summary)] == [TIME, TIME]
+    assert [row["timestamp"] for row in (boundary, summary)] == ["2026-05-01T11:00:00.000Z", "2026-05-01T11:00:00.001Z"]
 
 
 def test_kept_messages_that_stand_in_the_file_already_come_again_behind_the_boundary() -> None:
