@@ -6,7 +6,7 @@ Thinking is left out. What chat messages cannot hold becomes text. Calls and res
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from compaction.core.block_text import block_text
 from compaction.core.fields import SIGNED
@@ -14,6 +14,7 @@ from compaction.core.jsonbytes import Json
 from compaction.core.messages import Block, Content
 from compaction.core.turns import Turn, blocks_of
 from compaction.formats.chat_calls import call_arguments
+from compaction.formats.chat_content import IMAGE_TYPES
 from compaction.formats.identity import short_digest
 
 ChatMessage = dict[str, Json]
@@ -33,7 +34,8 @@ def chat_messages(turns: Sequence[Turn], system: Json = None) -> list[ChatMessag
     ids = _CallIds(turns)
     for turn in turns:
         blocks = [block for block in blocks_of(turn["content"]) if block["type"] not in SIGNED]
-        messages += _answer(blocks, ids) if turn["role"] == "assistant" else _asked(blocks, ids)
+        waits = ids.waits and turn is turns[-1]
+        messages += _answer(blocks, ids) if turn["role"] == "assistant" else _asked(blocks, ids, waits=waits)
     return messages
 
 
@@ -58,6 +60,8 @@ class _CallIds:
     def __init__(self, turns: Sequence[Turn]) -> None:
         blocks = [block for turn in turns for block in blocks_of(turn["content"])]
         self._answered = {block.get("tool_use_id") for block in blocks if block["type"] == "tool_result"}
+        called = [block.get("id") for block in blocks if block["type"] == "tool_use"]
+        self.waits = any(call not in self._answered for call in called)  # calls of the last round alone can be open
 
     def written(self, stored: Json) -> Json:
         """The id itself, or one made of it where it is too long: the same for the call and its result."""
@@ -76,7 +80,7 @@ def _said(system: Json) -> str:
 def _answer(blocks: Sequence[Block], ids: _CallIds) -> list[ChatMessage]:
     """An assistant turn: one message with its texts and its calls."""
     calls = [_call(block, ids) for block in blocks if block["type"] == "tool_use"]
-    texts = [_text_part(block) for block in blocks if block["type"] != "tool_use"]
+    texts = [part for block in blocks if block["type"] != "tool_use" for part in _text_parts(block)]
     if not calls and not texts:
         return []
     message: ChatMessage = {"role": "assistant", "content": _compact(texts) if texts else None}
@@ -88,40 +92,49 @@ def _call(block: Block, ids: _CallIds) -> dict[str, Json]:
     return {"id": ids.written(block.get("id")), "type": "function", "function": function}
 
 
-def _asked(blocks: Sequence[Block], ids: _CallIds) -> Iterator[ChatMessage]:
-    """A user turn: a tool message for each result, then what the user says and the pictures of the results."""
+def _asked(blocks: Sequence[Block], ids: _CallIds, *, waits: bool) -> Iterator[ChatMessage]:
+    """A user turn: a tool message for each result, then what the user says and the pictures of the results.
+
+    While another call `waits` nobody may speak, so pictures of results are told in words.
+    """
     parts: list[Block] = []
     for block in blocks:
         if block["type"] == "tool_result":
-            texts, pictures = _result_parts(block.get("content"))
+            texts, pictures = _result_parts(block.get("content"), _text_parts if waits else _parts)
             content = _compact(texts) if texts else ""
             yield {"role": "tool", "tool_call_id": ids.written(block.get("tool_use_id")), "content": content}
             parts += pictures  # a tool message holds text alone
         else:
-            parts.append(_part(block))
+            parts += _parts(block)
     if parts:
         yield {"role": "user", "content": _compact(parts)}
 
 
-def _result_parts(content: Content | None) -> tuple[list[Block], list[Block]]:
-    parts = [_part(block) for block in blocks_of(content or [])]
+def _result_parts(content: Content | None, parts_of: Callable[[Block], list[Block]]) -> tuple[list[Block], list[Block]]:
+    parts = [part for block in blocks_of(content or []) for part in parts_of(block)]
     texts = [part for part in parts if part["type"] == "text"]
     return texts, [part for part in parts if part["type"] != "text"]
 
 
-def _part(block: Block) -> Block:
-    source = block.get("source")
-    if block["type"] == "image" and isinstance(source, dict):
-        if source.get("type") == "url":
-            return {"type": "image_url", "image_url": {"url": source.get("url")}}
-        if source.get("type") == "base64":
-            url = f"data:{source.get('media_type')};base64,{source.get('data')}"
-            return {"type": "image_url", "image_url": {"url": url}}
-    return _text_part(block)
+def _parts(block: Block) -> list[Block]:
+    """The block as a part; none where it says nothing."""
+    url = _picture_url(block.get("source")) if block["type"] == "image" else None
+    return _text_parts(block) if url is None else [{"type": "image_url", "image_url": {"url": url}}]
 
 
-def _text_part(block: Block) -> Block:
-    return {"type": "text", "text": block["text"] if block["type"] == "text" else block_text(block)}
+def _picture_url(source: Json) -> str | None:
+    """The address of a picture that a chat takes, its data as an address too."""
+    match source:
+        case {"type": "url", "url": str(url)} if url.startswith(("http://", "https://")):
+            return url
+        case {"type": "base64", "media_type": str(media), "data": str(data)} if media in IMAGE_TYPES:
+            return f"data:{media};base64,{data}"
+    return None
+
+
+def _text_parts(block: Block) -> list[Block]:
+    text = block["text"] if block["type"] == "text" else block_text(block)
+    return [{"type": "text", "text": text}] if text.strip() else []
 
 
 def _compact(parts: Sequence[Block]) -> Json:
