@@ -14,7 +14,6 @@ from compaction.cli import failures, output
 from compaction.cli.connection import run
 from compaction.cli.output import Column, JsonOption, number
 from compaction.cli.progress import PAUSED, line
-from compaction.cli.result_page import print_result
 from compaction.client import Client, Job, TimedOut
 
 STEP_SECONDS = 1  # how often a waiting command looks at the job's progress
@@ -89,15 +88,6 @@ def wait(job: JobArgument, *, timeout: TimeoutOption = None, as_json: JsonOption
         return await ended(client, await client.job(job), timeout)
 
     finish(run(work), as_json=as_json, waited=True)
-
-
-def result(job: JobArgument, *, as_json: JsonOption = False) -> None:
-    """Show the result of a job; --json gives the messages."""
-    found = run(lambda client: client.result(job))
-    if as_json:
-        output.print_json(found)
-    else:
-        print_result(found)
 
 
 def jobs(

@@ -8,14 +8,29 @@ small, `verify_webhook` checks what a webhook brings. Errors are in `compaction.
 from compaction.client.agent_history import AgentHistory
 from compaction.client.client import Client
 from compaction.client.errors import ClientError, ContextFull, ForgedWebhook, Refused, Stale, TimedOut, Unreachable
-from compaction.client.shapes import Applied, Breaker, Context, Imported, Job, Page, Readiness, Result, Session
+from compaction.client.shapes import (
+    AnthropicRequest,
+    Applied,
+    Breaker,
+    ChatRequest,
+    Context,
+    Imported,
+    Job,
+    Page,
+    Readiness,
+    Result,
+    ResultFormat,
+    Session,
+)
 from compaction.client.timeline import Happening
 from compaction.client.webhooks import verify_webhook
 
 __all__ = [
     "AgentHistory",
+    "AnthropicRequest",
     "Applied",
     "Breaker",
+    "ChatRequest",
     "Client",
     "ClientError",
     "Context",
@@ -28,6 +43,7 @@ __all__ = [
     "Readiness",
     "Refused",
     "Result",
+    "ResultFormat",
     "Session",
     "Stale",
     "TimedOut",

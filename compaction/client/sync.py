@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, cast, overload
 
 import httpx2
 
@@ -22,7 +22,7 @@ from compaction.client.agent_history import AgentHistory as AsyncHistory
 from compaction.client.agent_history import AskAt
 from compaction.client.client import Client as AsyncClient
 from compaction.client.http import MAX_TRIES
-from compaction.client.shapes import SessionFields
+from compaction.client.shapes import AnthropicRequest, ChatRequest, Result, SessionFields
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -125,6 +125,22 @@ def _named(call: Callable[P, T], method: Callable[..., Any]) -> Callable[P, T]:
     return call
 
 
+class ResultCall(Protocol):
+    """`result`, waited for: what each format gives."""
+
+    @overload
+    def __call__(self, job_id: str, format: Literal["envelopes"] = ...) -> Result: ...
+
+    @overload
+    def __call__(self, job_id: str, format: Literal["anthropic"]) -> AnthropicRequest: ...
+
+    @overload
+    def __call__(self, job_id: str, format: Literal["openai"]) -> ChatRequest: ...
+
+    @overload
+    def __call__(self, job_id: str, format: Literal["claude_code"]) -> bytes: ...
+
+
 class HistoryOptions(SessionFields, total=False):
     """What an AgentHistory takes beside client and session."""
 
@@ -172,7 +188,7 @@ class Client:
     wait = _waiting(AsyncClient.wait)
     compact_and_wait = _waiting(AsyncClient.compact_and_wait)
     iter_events = _stepping(AsyncClient.iter_events)
-    result = _waiting(AsyncClient.result)
+    result = cast("ResultCall", _waiting(AsyncClient.result))
     apply = _waiting(AsyncClient.apply)
     apply_hash = _waiting(AsyncClient.apply_hash)
     jobs = _waiting(AsyncClient.jobs)

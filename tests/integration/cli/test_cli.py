@@ -17,6 +17,7 @@ import pytest
 
 from ops.embedded import Valkey
 from tests.integration.service import KEY, Service, history
+from tests.unit.formats.chat_rules import broken_rules
 
 BROKEN = {"status": 400, "body": {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}}
 
@@ -101,6 +102,30 @@ def test_a_session_is_compacted_and_shown(service: Service) -> None:
     assert "closed" in session
     listed = compactd(service, "jobs", "--session", "cli-1").out
     assert job["id"] in listed
+
+
+def test_a_result_is_written_in_each_format_and_over_no_file(service: Service, tmp_path: Path) -> None:
+    """The rows of a log come byte by byte as the API gives them; a file that is there may be that very log."""
+    service.put_session("cli-formats", history(20))
+    job = compactd(service, "compact", "cli-formats", "--wait", "--json").json["id"]
+    whole = compactd(service, "result", job, "--json").json
+    assert compactd(service, "result", job, "--format", "envelopes").json == whole
+    assert compactd(service, "result", job, "--format", "anthropic").json["messages"] == whole["api_messages"]
+    chat = compactd(service, "result", job, "--format", "openai").json
+    assert broken_rules(chat["messages"]) == []
+    rows = service.http.get(f"/v1/compactions/{job}/result", params={"format": "claude_code"}).text
+    assert compactd(service, "result", job, "--format", "claude_code").out == rows
+
+    file = tmp_path / "rows.jsonl"
+    done = compactd(service, "result", job, "--format", "claude_code", "--output", str(file))
+    assert (done.code, file.read_text()) == (0, rows)
+    file.write_text("the log")
+    done = compactd(service, "result", job, "--output", str(file))
+    assert (done.code, file.read_text()) == (2, "the log")
+    assert "is there already" in " ".join(done.err.split())
+    assert compactd(service, "result", job, "--output", str(tmp_path / "whole.json")).code == 0
+    assert json.loads((tmp_path / "whole.json").read_text()) == whole
+    assert compactd(service, "result", job, "--output", str(tmp_path / "nowhere" / "a.json")).code == 4
 
 
 def test_a_part_of_a_session_can_be_named(service: Service) -> None:
