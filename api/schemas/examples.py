@@ -43,6 +43,7 @@ EXAMPLES: dict[str, Example] = {
         "last_error_code": "no_summary",
     },
     "Envelope": _MESSAGE,
+    "ChatMessage": {"role": "user", "content": "Please make the tests pass."},
     "Appended": {"session_id": SESSION_ID, "head_seq": 277, "appended": 2, "duplicates": 0, "replaced": 0},
     "Imported": {
         "session_id": SESSION_ID,

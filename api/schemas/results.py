@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from api.schemas.fields import Answer, Query
-from api.schemas.messages import Envelope
+from api.schemas.messages import ChatMessage, Envelope
 from compaction.formats.output import OutputFormat
 
 ResultFormat = Literal["envelopes", OutputFormat]
@@ -126,15 +126,6 @@ class AnthropicRequest(Answer):
     context_management: dict[str, Any] | None = Field(
         None, description="An edit that the API carries out; absent when the messages say everything"
     )
-
-
-class ChatMessage(Answer):
-    """A message of a chat completion."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str | list[dict[str, Any]] | None
-    tool_calls: list[dict[str, Any]] | None = None
-    tool_call_id: str | None = None
 
 
 class ChatRequest(Answer):

@@ -121,9 +121,16 @@ class Client:
             body["expected_seq"] = expected_seq
         return cast("Appended", await self._http.json("POST", f"{_session(session_id)}/messages", body=body))
 
-    async def messages(self, session_id: str, view: Literal["live", "full", "api"] = "api") -> list[dict[str, Any]]:
-        """The messages of a session; `api` gives them ready to send."""
-        answer = await self._http.json("GET", f"{_session(session_id)}/messages", query={"view": view})
+    async def messages(
+        self,
+        session_id: str,
+        view: Literal["live", "full", "api"] = "api",
+        *,
+        format: Literal["anthropic", "openai"] = "anthropic",  # noqa: A002 - the API's name for it
+    ) -> list[dict[str, Any]]:
+        """The messages of a session; `api` gives them ready to send, with `format` openai for a chat completion."""
+        query = {"view": view} | ({"format": format} if format != "anthropic" else {})
+        answer = await self._http.json("GET", f"{_session(session_id)}/messages", query=query)
         return cast("list[dict[str, Any]]", answer["data"])
 
     async def import_transcript(

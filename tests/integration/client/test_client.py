@@ -51,6 +51,7 @@ async def test_a_result_comes_in_the_format_that_is_asked_for(service: Service, 
     assert (request["model"], request["system"], "tools" in request) == ("claude-haiku-4-5", "You are careful.", False)
     chat = await client.result(job["id"], format="openai")
     assert chat["messages"][0] == {"role": "system", "content": "You are careful."}
+    assert await client.messages("formats", format="openai") == chat["messages"]
     rows = [json.loads(line) for line in (await client.result(job["id"], format="claude_code")).splitlines()]
     assert [row["message"]["content"] for row in rows[1:]] == [one["content"] for one in whole["messages"][1:]]
 
