@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
@@ -82,7 +83,9 @@ def _document(value: Mapping[str, Any]) -> bytes:
 
 
 def _save(file: Path, data: bytes) -> None:
-    """Never over a file that is there: it may be the very log that the rows go on. Raises FileExistsError."""
+    """Never over a file that is there: it may be the very log that the rows go on. Raises OSError."""
+    if not file.parent.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "there is no such folder", str(file.parent))
     with file.open("xb") as opened:
         opened.write(data)
 

@@ -6,6 +6,9 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
+from compaction.store import sessions
+from compaction.store.jobs import Finish
+from compaction.store.results import encode_result
 from tests.integration.api import stage
 
 pytestmark = pytest.mark.anyio
@@ -175,6 +178,22 @@ async def test_the_log_goes_on_behind_the_last_message_that_the_result_covers(
     await stage.succeed(app, job_id)
     later = [{"uuid": "m4", "role": "user", "content": "And now?"}]
     await client.post("/v1/sessions/s2/messages", json={"messages": later})
+    rows = (await client.get(f"/v1/compactions/{job_id}/result", params={"format": "claude_code"})).text.splitlines()
+    assert json.loads(rows[0])["logicalParentUuid"] == "m2"
+
+
+async def test_the_log_does_not_go_on_behind_what_the_user_took_back(app: FastAPI, client: httpx2.AsyncClient) -> None:
+    await client.put("/v1/sessions/s3", json={"model": "claude-haiku-4-5"})
+    turns = [
+        {"uuid": f"m{number}", "role": ("assistant", "user")[number % 2], "content": "So."} for number in (1, 2, 3)
+    ]
+    await client.post("/v1/sessions/s3/messages", json={"messages": turns})
+    job_id = (await client.post("/v1/compactions", json={"session_id": "s3"})).json()["id"]
+    claim = await stage.claimed(app, job_id)
+    async with stage.database_of(app).begin() as conn:
+        await sessions.follow(conn, claim.session.id, left=["m3"], taken=())
+    result = encode_result(stage.a_result(job_id, claim.covers_through_seq))
+    await stage.finish(app, claim, Finish(status="succeeded", was_compacted=True, result=result))
     rows = (await client.get(f"/v1/compactions/{job_id}/result", params={"format": "claude_code"})).text.splitlines()
     assert json.loads(rows[0])["logicalParentUuid"] == "m2"
 

@@ -125,7 +125,9 @@ def test_a_result_is_written_in_each_format_and_over_no_file(service: Service, t
     assert "is there already" in " ".join(done.err.split())
     assert compactd(service, "result", job, "--output", str(tmp_path / "whole.json")).code == 0
     assert json.loads((tmp_path / "whole.json").read_text()) == whole
-    assert compactd(service, "result", job, "--output", str(tmp_path / "nowhere" / "a.json")).code == 4
+    done = compactd(service, "result", job, "--output", str(tmp_path / "nowhere" / "a.json"))
+    assert done.code == 2
+    assert "nowhere cannot be used: there is no such folder" in " ".join(done.err.split())
 
 
 def test_a_part_of_a_session_can_be_named(service: Service) -> None:
