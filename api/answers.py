@@ -13,15 +13,24 @@ from starlette.responses import Response
 
 from compaction.core import jsonbytes
 
+JSON_TYPE = "application/json"
+LINES_TYPE = "application/x-ndjson"
+
 
 def json_answer(
     body: BaseModel | Mapping[str, Any] | bytes, status: int = 200, *, headers: Mapping[str, str] | None = None
 ) -> Response:
     """An answer with a JSON body: a schema, plain data (may hold msgspec.Raw), or ready bytes."""
-    return Response(encoded(body), status, headers=dict(headers or {}), media_type="application/json")
+    return Response(encoded(body), status, headers=dict(headers or {}), media_type=JSON_TYPE)
 
 
-def fresh_answer(request: Request, body: BaseModel | bytes, *, headers: Mapping[str, str] | None = None) -> Response:
+def fresh_answer(
+    request: Request,
+    body: BaseModel | bytes,
+    *,
+    headers: Mapping[str, str] | None = None,
+    media_type: str = JSON_TYPE,
+) -> Response:
     """An answer that changes while one looks: ETag, never stored; 304 when the caller has this very state."""
     data = encoded(body)
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
@@ -29,7 +38,7 @@ def fresh_answer(request: Request, body: BaseModel | bytes, *, headers: Mapping[
     known = {item.strip().removeprefix("W/") for item in request.headers.get("if-none-match", "").split(",")}
     if tag in known or "*" in known:
         return Response(status_code=304, headers=extra)
-    return json_answer(data, headers=extra)
+    return Response(data, headers=extra, media_type=media_type)
 
 
 def encoded(body: BaseModel | Mapping[str, Any] | bytes) -> bytes:

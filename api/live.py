@@ -1,9 +1,10 @@
-"""The live view: what an agent goes on with, as stored bodies, as messages, or as the Messages API takes it."""
+"""The live view: what an agent goes on with, as stored bodies, as messages, or as its model's API takes it."""
 
 from __future__ import annotations
 
 from compaction.core import jsonbytes, wire
 from compaction.core.messages import Message, decode_message, encode_message
+from compaction.formats.chat_output import chat_messages
 from compaction.store.sessions import LiveView
 
 
@@ -27,6 +28,13 @@ def live_bodies(live: LiveView) -> list[bytes]:
 def api_bodies(live: LiveView) -> list[bytes]:
     """Ready to send: {role, content} alone, valid when a user message is appended."""
     return [jsonbytes.encode(message) for message in wire.api_messages(live_messages(live))]
+
+
+def chat_bodies(live: LiveView, system: bytes | None) -> list[bytes]:
+    """The same for a chat completion; `system` is the session's system prompt as JSON."""
+    turns = wire.api_messages(live_messages(live))
+    prompt = None if system is None else jsonbytes.decode(system)
+    return [jsonbytes.encode(message) for message in chat_messages(turns, prompt)]
 
 
 def _result_messages(live: LiveView) -> tuple[Message, ...]:

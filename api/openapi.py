@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from api.errors import PROBLEM_TYPE
-from api.schemas.examples import add_examples
+from api.schemas.examples import add_examples, add_named_examples
 from api.schemas.problems import Problem
 
 DESCRIPTION = (
@@ -45,6 +45,17 @@ def gives(shape: type[BaseModel], description: str, *, example: dict[str, Any] |
     if example is not None:
         answer["content"] = {"application/json": {"example": example}}
     return answer
+
+
+def gives_one_of(description: str, **shapes: type[BaseModel]) -> Extra:
+    """The entry of an answer that has one of several shapes, each under the name of its example."""
+    _documented.update({shape.__name__: shape for shape in shapes.values()})
+    references = [{"$ref": _REF.format(model=shape.__name__)} for shape in shapes.values()]
+    examples = {name: {"summary": shape.__name__} for name, shape in shapes.items()}  # `add_named_examples` adds values
+    return {
+        "description": description,
+        "content": {"application/json": {"schema": {"anyOf": references}, "examples": examples}},
+    }
 
 
 def leads_to(parameter: str, source: str, *operations: str) -> Extra:
@@ -108,6 +119,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     for name, definition in definitions.get("$defs", {}).items():
         known.setdefault(name, definition)
     add_examples(known)
+    add_named_examples(schema["paths"], known)
     for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape; ours are problems
         known.pop(unused, None)
     return schema

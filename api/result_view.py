@@ -1,12 +1,25 @@
-"""A result as its document: envelopes for those who store them, api_messages for those who go on at once."""
+"""A result as its document: envelopes for those who store them, api_messages for those who go on at once.
+
+And in the formats of others (`compaction.formats.output`).
+"""
 
 from __future__ import annotations
 
 import msgspec
 
+from api.schemas.results import ResultFormat
 from compaction.core import jsonbytes, wire
 from compaction.core.messages import encode_message
+from compaction.formats.output import Output
 from compaction.store.results import ResultRow
+from compaction.store.surroundings import Surroundings
+
+
+def written(name: ResultFormat, row: ResultRow, place: Surroundings | None) -> bytes:
+    """The bytes of a stored result in a format; all but envelopes need what stands around the result."""
+    if name == "envelopes" or place is None:
+        return result_document(row)
+    return _output(row, place).written(name)
 
 
 def result_document(row: ResultRow) -> bytes:
@@ -37,4 +50,16 @@ def result_document(row: ResultRow) -> bytes:
             "hook_results": row.hook_results,
             "created_at": row.created_at,
         }
+    )
+
+
+def _output(row: ResultRow, place: Surroundings) -> Output:
+    return Output(
+        session_id=row.session_name or row.job_id,  # of an inline job: a log needs some name for its rows
+        model=place.model,
+        messages=row.body.messages,
+        parameters=place.parameters,
+        context_management=row.context_management,
+        last_uuid=place.last_uuid,
+        created_at=row.created_at,
     )

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from api import bodies, errors, imports, openapi
-from api.answers import encoded, json_answer
+from api.answers import LINES_TYPE, encoded, json_answer
 from api.auth import SessionWriter
 from api.imports import Import
 from api.schemas.fields import Name, SessionId
@@ -20,7 +20,6 @@ from compaction.core import jsonbytes
 
 router = APIRouter(tags=["sessions"])
 
-LINES_TYPE = "application/x-ndjson"
 TICK_SECONDS = 0.1  # progress lines come at most this often
 
 

@@ -14,9 +14,9 @@ from api.auth import Reader, SessionWriter
 from api.found import NO_SESSION, found
 from api.idempotency import IdempotencyKey, once
 from api.intake import append_batch
-from api.live import api_bodies, live_bodies, size_bytes
+from api.live import api_bodies, chat_bodies, live_bodies, size_bytes
 from api.schemas.fields import SessionPath
-from api.schemas.messages import Appended, AppendRequest, MessagePage, MessageQuery
+from api.schemas.messages import Appended, AppendRequest, ChatPage, MessagePage, MessageQuery
 from api.services import Services, services
 from compaction.errors import InvalidRequest
 from compaction.store import cursors, sessions
@@ -70,13 +70,21 @@ async def append_messages(
 @router.get(
     "/v1/sessions/{session_id}/messages",
     summary="Read messages",
-    responses={200: openapi.gives(MessagePage, "The messages, oldest first"), **openapi.refuses(404)},
+    responses={
+        200: openapi.gives_one_of("The messages, oldest first", anthropic=MessagePage, openai=ChatPage),
+        **openapi.refuses(404),
+    },
 )
 async def get_messages(
     request: Request, caller: Reader, session_id: SessionPath, query: Annotated[MessageQuery, Query()]
 ) -> Response:
-    """`live`: what the agent goes on with; `api`: the same, ready to send; `full`: all that was ever stored."""
+    """`live`: what the agent goes on with; `api`: the same, ready to send; `full`: all that was ever stored.
+
+    `format=openai` gives `view=api` as a chat completion takes it (docs/formats.md).
+    """
     held = services(request)
+    if query.format == "openai" and query.view != "api":
+        raise InvalidRequest("format belongs to view=api.", fields=(("format", "not with this view"),))
     if query.view == "full":
         return await _full(held, caller.tenant_id, session_id, query.limit, query.cursor)
     if query.limit is not None or query.cursor is not None:
@@ -84,6 +92,9 @@ async def get_messages(
     async with held.database.begin() as conn:
         row = found(await sessions.get(conn, caller.tenant_id, session_id), NO_SESSION)
         live = await sessions.load_live(conn, row.id)
+        parameters = await sessions.load_parameters(conn, row.id) if query.format == "openai" else {}
+    if query.format == "openai":
+        return json_answer(list_of(await bodies.think(size_bytes(live), chat_bodies, live, parameters.get("system"))))
     written = await bodies.think(size_bytes(live), api_bodies if query.view == "api" else live_bodies, live)
     return json_answer(list_of(written))
 

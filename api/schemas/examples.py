@@ -43,6 +43,7 @@ EXAMPLES: dict[str, Example] = {
         "last_error_code": "no_summary",
     },
     "Envelope": _MESSAGE,
+    "ChatMessage": {"role": "user", "content": "Please make the tests pass."},
     "Appended": {"session_id": SESSION_ID, "head_seq": 277, "appended": 2, "duplicates": 0, "replaced": 0},
     "Imported": {
         "session_id": SESSION_ID,
@@ -137,6 +138,14 @@ def add_examples(schemas: dict[str, Example]) -> None:
             if "next_cursor" in schema["properties"]:
                 page |= {"next_cursor": None, "has_more": False}
             schema["examples"] = [page]
+
+
+def add_named_examples(paths: Example, schemas: dict[str, Example]) -> None:
+    """Gives each named example of an answer the value that its schema has."""
+    answers = (answer for path in paths.values() for call in path.values() for answer in call["responses"].values())
+    for media in (media for answer in answers for media in answer.get("content", {}).values()):
+        for example in media.get("examples", {}).values():
+            example["value"] = schemas[example["summary"]]["examples"][0]
 
 
 def _written(parent: type[BaseModel]) -> dict[str, Example]:

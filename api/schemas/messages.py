@@ -60,11 +60,32 @@ class MessagePage(Answer):
     has_more: bool
 
 
+class ChatMessage(Answer):
+    """A message of a chat completion."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | list[dict[str, Any]] | None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+
+
+class ChatPage(Answer):
+    """The live view as a chat completion takes it, the system prompt first."""
+
+    data: list[ChatMessage]
+    next_cursor: str | None
+    has_more: bool
+
+
 class MessageQuery(Query):
     """Which messages to read."""
 
     view: Literal["live", "full", "api"] = Field(
         default="live", description="live: from the last boundary on; full: everything; api: ready to send"
+    )
+    format: Literal["anthropic", "openai"] = Field(
+        default="anthropic",
+        description="For whom view=api makes the messages ready: openai puts the system prompt first",
     )
     limit: Annotated[int, Field(ge=1, le=MAX_MESSAGES)] | None = Field(None, description="Full view only; absent: all")
     cursor: Cursor = None

@@ -87,6 +87,8 @@ def _wrong_usage(error: OSError | EmptyFile | BadAddress) -> Told:
         return Told(f"{error.filename} is a folder. Name a file; `compactd import` takes folders too.", USAGE)
     if isinstance(error, FileNotFoundError):
         return Told(f"There is no file {error.filename}.", NOT_FOUND)
+    if isinstance(error, FileExistsError):
+        return Told(f"{error.filename} is there already, and no file is written over. Name a new one.", USAGE)
     return Told(f"{error.filename or 'A file'} cannot be used: {error.strerror}.", USAGE)
 
 

@@ -16,11 +16,9 @@ from compaction.cli import failures, output
 from compaction.cli.connection import run
 from compaction.cli.inline import NO_SESSION, conversation_in
 from compaction.cli.names import SessionFilter, SessionOrNone
-from compaction.cli.no_result import why_no_result
 from compaction.cli.output import Column, JsonOption, number
 from compaction.cli.progress import PAUSED, line
-from compaction.cli.result_page import print_result
-from compaction.client import Client, Job, Refused, Result, TimedOut
+from compaction.client import Client, Job, TimedOut
 
 STEP_SECONDS = 1  # how often a waiting command looks at the job's progress
 
@@ -105,15 +103,6 @@ def wait(job: JobArgument, *, timeout: TimeoutOption = None, as_json: JsonOption
     finish(run(work), as_json=as_json, waited=True)
 
 
-def result(job: JobArgument, *, as_json: JsonOption = False) -> None:
-    """Show the result of a job; --json gives the messages."""
-    found = run(lambda client: _result(client, job))
-    if as_json:
-        output.print_json(found)
-    else:
-        print_result(found)
-
-
 def jobs(
     *,
     status: Annotated[Status | None, typer.Option(help="Only jobs in this state.")] = None,
@@ -157,16 +146,6 @@ def retry(job: JobArgument, *, as_json: JsonOption = False) -> None:
 def cancel(job: JobArgument, *, as_json: JsonOption = False) -> None:
     """Cancel a job."""
     show(run(lambda client: client.cancel(job)), as_json=as_json)
-
-
-async def _result(client: Client, job_id: str) -> Result:
-    """The job's result. Raises failures.NoResult when the job is there and has none."""
-    try:
-        return await client.result(job_id)
-    except Refused as error:
-        if error.code != "not_found":
-            raise
-    raise failures.NoResult(why_no_result(await client.job(job_id)))
 
 
 async def ended(client: Client, job: Job, timeout_seconds: float | None) -> Job:

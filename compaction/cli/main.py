@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compaction import __version__
-from compaction.cli import demo, doctor, jobs, local, sessions, transfers
+from compaction.cli import demo, doctor, jobs, local, results, sessions, transfers
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 the job failed, 2 wrong usage, 3 API not reachable, 4 not found, "
@@ -27,7 +27,7 @@ app = typer.Typer(
 
 app.command("demo")(demo.demo)
 app.command("import")(transfers.import_)
-for command in (jobs.compact, jobs.status, jobs.wait, jobs.result, jobs.jobs, jobs.retry, jobs.cancel):
+for command in (jobs.compact, jobs.status, jobs.wait, results.result, jobs.jobs, jobs.retry, jobs.cancel):
     app.command(command.__name__)(command)
 app.command("session")(sessions.session)
 app.command("breaker")(sessions.breaker)

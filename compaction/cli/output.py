@@ -49,7 +49,12 @@ def safe(text: str) -> str:
 
 def print_json(value: Any) -> None:  # noqa: ANN401 - JSON
     """The value as indented JSON; ASCII only, so that every terminal and pipe takes it."""
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+    sys.stdout.write(json_text(value))
+
+
+def json_text(value: Any) -> str:  # noqa: ANN401 - JSON
+    """What `print_json` prints."""
+    return json.dumps(value, indent=2) + "\n"
 
 
 def say_problem(words: str) -> None:

@@ -18,15 +18,30 @@ from compaction.client.errors import (
     TimedOut,
     Unreachable,
 )
-from compaction.client.shapes import Applied, Breaker, Context, Imported, Job, Page, Readiness, Result, Session
+from compaction.client.shapes import (
+    AnthropicRequest,
+    Applied,
+    Breaker,
+    ChatRequest,
+    Context,
+    Imported,
+    Job,
+    Page,
+    Readiness,
+    Result,
+    ResultFormat,
+    Session,
+)
 from compaction.client.timeline import Happening
 from compaction.client.webhooks import verify_webhook
 
 __all__ = [
     "AgentHistory",
+    "AnthropicRequest",
     "Applied",
     "BadAddress",
     "Breaker",
+    "ChatRequest",
     "Client",
     "ClientError",
     "Closed",
@@ -40,6 +55,7 @@ __all__ = [
     "Readiness",
     "Refused",
     "Result",
+    "ResultFormat",
     "Session",
     "Stale",
     "TimedOut",

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, Self, Unpack, cast
+from typing import Any, BinaryIO, Literal, Self, Unpack, cast, overload
 from urllib.parse import quote
 
 import httpx2
@@ -20,9 +20,11 @@ from compaction.client import hashing
 from compaction.client.errors import Refused, Stale, TimedOut, Unreachable, refusal
 from compaction.client.http import MAX_TRIES, Http, Query, is_passing
 from compaction.client.shapes import (
+    AnthropicRequest,
     Appended,
     Applied,
     Breaker,
+    ChatRequest,
     Context,
     Imported,
     InlineFields,
@@ -31,6 +33,7 @@ from compaction.client.shapes import (
     Page,
     Readiness,
     Result,
+    ResultFormat,
     Session,
     SessionFields,
     StoredSession,
@@ -119,9 +122,16 @@ class Client:
             body["expected_seq"] = expected_seq
         return cast("Appended", await self._http.json("POST", f"{_session(session_id)}/messages", body=body))
 
-    async def messages(self, session_id: str, view: Literal["live", "full", "api"] = "api") -> list[dict[str, Any]]:
-        """The messages of a session; `api` gives them ready to send."""
-        answer = await self._http.json("GET", f"{_session(session_id)}/messages", query={"view": view})
+    async def messages(
+        self,
+        session_id: str,
+        view: Literal["live", "full", "api"] = "api",
+        *,
+        format: Literal["anthropic", "openai"] = "anthropic",  # noqa: A002 - the API's name for it
+    ) -> list[dict[str, Any]]:
+        """The messages of a session; `api` gives them ready to send, with `format` openai for a chat completion."""
+        query = {"view": view} | ({"format": format} if format != "anthropic" else {})
+        answer = await self._http.json("GET", f"{_session(session_id)}/messages", query=query)
         return cast("list[dict[str, Any]]", answer["data"])
 
     async def import_transcript(
@@ -261,9 +271,32 @@ class Client:
             body["hashes"] = list(hashes)
         return cast("Applied", await self._http.json("POST", f"{_job(job_id)}/apply", body=body))
 
-    async def result(self, job_id: str) -> Result:
-        """The result of a job that compacted."""
-        return cast("Result", await self._http.json("GET", f"{_job(job_id)}/result"))
+    @overload
+    async def result(self, job_id: str, format: Literal["envelopes"] = ...) -> Result: ...
+
+    @overload
+    async def result(self, job_id: str, format: Literal["anthropic"]) -> AnthropicRequest: ...
+
+    @overload
+    async def result(self, job_id: str, format: Literal["openai"]) -> ChatRequest: ...
+
+    @overload
+    async def result(self, job_id: str, format: Literal["claude_code"]) -> bytes: ...
+
+    async def result(
+        self,
+        job_id: str,
+        format: ResultFormat = "envelopes",  # noqa: A002 - the API's name for it
+    ) -> Result | AnthropicRequest | ChatRequest | bytes:
+        """The result of a job that compacted: all of it, or the messages in one of three formats (docs/formats.md).
+
+        `anthropic` and `openai` give the members of a request that the conversation decides, `claude_code` the rows to
+        append to the session's log.
+        """
+        answer = await self._http.send("GET", f"{_job(job_id)}/result", query={"format": format})
+        if format == "claude_code":
+            return answer.content
+        return cast("Result | AnthropicRequest | ChatRequest", answer.body)
 
     async def jobs(self, **filters: Unpack[JobFilters]) -> Page[Job]:
         """A page of jobs, newest first."""

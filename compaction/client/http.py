@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
@@ -36,11 +36,12 @@ Query = Mapping[str, str | int | None]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that is no refusal: its status, headers (any case) and decoded body, None for an empty one."""
+    """An answer that is no refusal: its status, headers (any case) and body, decoded too: None for what is no JSON."""
 
     status: int
     headers: Mapping[str, str]
     body: Json
+    content: bytes = field(repr=False)
 
 
 class Http:
@@ -185,7 +186,7 @@ def _decoded(answer: httpx2.Response, tolerated: frozenset[int] = frozenset()) -
         value = None
     if status >= HTTPStatus.BAD_REQUEST and status not in tolerated:
         raise refusal(status, value if isinstance(value, dict) else {})
-    return Answer(status, answer.headers, value)
+    return Answer(status, answer.headers, value, answer.content)
 
 
 def _retry_after_seconds(answer: httpx2.Response) -> float | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 Item = TypeVar("Item")
 
 
 Trigger = Literal["auto", "manual", "reactive", "bulk"]
 Level = Literal["ok", "warning", "error", "auto", "blocked"]
+ResultFormat = Literal["envelopes", "anthropic", "openai", "claude_code"]
 
 
 class SessionFields(TypedDict, total=False):
@@ -198,6 +199,24 @@ class Result(TypedDict):
     degraded: bool
     hook_results: list[dict[str, Any]]
     created_at: str
+
+
+class AnthropicRequest(TypedDict):
+    """What a conversation decides of a Messages API request: `messages.create(max_tokens=…, **request)`."""
+
+    model: str
+    system: NotRequired[str | list[dict[str, Any]]]
+    tools: NotRequired[list[dict[str, Any]]]
+    messages: list[dict[str, Any]]
+    context_management: NotRequired[dict[str, Any]]
+
+
+class ChatRequest(TypedDict):
+    """What a conversation decides of a chat completion: `chat.completions.create(**request)`."""
+
+    model: str
+    tools: NotRequired[list[dict[str, Any]]]
+    messages: list[dict[str, Any]]
 
 
 class Applied(TypedDict):

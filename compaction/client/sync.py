@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, cast, overload
 
 import httpx2
 
@@ -24,7 +24,7 @@ from compaction.client.client import Client as AsyncClient
 from compaction.client.errors import Closed
 from compaction.client.http import MAX_TRIES
 from compaction.client.loop_thread import LoopThread, Waited
-from compaction.client.shapes import SessionFields
+from compaction.client.shapes import AnthropicRequest, ChatRequest, Result, SessionFields
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,6 +80,22 @@ def _named(call: Callable[P, T], method: Callable[..., Any]) -> Callable[P, T]:
     return call
 
 
+class ResultCall(Protocol):
+    """`result`, waited for: what each format gives."""
+
+    @overload
+    def __call__(self, job_id: str, format: Literal["envelopes"] = ...) -> Result: ...
+
+    @overload
+    def __call__(self, job_id: str, format: Literal["anthropic"]) -> AnthropicRequest: ...
+
+    @overload
+    def __call__(self, job_id: str, format: Literal["openai"]) -> ChatRequest: ...
+
+    @overload
+    def __call__(self, job_id: str, format: Literal["claude_code"]) -> bytes: ...
+
+
 class HistoryOptions(SessionFields, total=False):
     """What an AgentHistory takes beside client and session."""
 
@@ -132,7 +148,7 @@ class Client:
     compact_and_wait = _waiting(AsyncClient.compact_and_wait)
     compact_inline = _waiting(AsyncClient.compact_inline)
     iter_events = _stepping(AsyncClient.iter_events)
-    result = _waiting(AsyncClient.result)
+    result = cast("ResultCall", _waiting(AsyncClient.result))
     apply = _waiting(AsyncClient.apply)
     apply_hash = _waiting(AsyncClient.apply_hash)
     jobs = _waiting(AsyncClient.jobs)

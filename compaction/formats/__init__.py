@@ -1,6 +1,7 @@
 """Importers: transcript files of agents, read into the bodies that a session stores.
 
-`read` is the door. It gives a Transcript: the session's id and model, a report, and the bodies one by one.
+`read` is the door. It gives a Transcript: the session's id and model, a report, and the bodies one by one. The other
+way round is `output`: results as those take them whose files these are.
 """
 
 from __future__ import annotations

@@ -70,7 +70,8 @@ def boundary_fact(
 
 def is_summary(row: Row, boundary: Row) -> bool:
     """Whether a user row is the summary that the compaction at `boundary` put in place of the history."""
-    return row.kind == "user" and row.parent_uuid == boundary.uuid and (row.is_compact_summary or _is_text(row))
+    told = row.is_compact_summary if row.is_compact_summary is not None else _is_text(row)
+    return row.kind == "user" and row.parent_uuid == boundary.uuid and told
 
 
 def _is_text(row: Row) -> bool:

@@ -80,7 +80,7 @@ def _bodies(file: BinaryIO, stored: Sequence[Row], progress: Progress) -> Iterat
             boundary = row if row.kind == COMPACT else boundary
             yield boundary_body(raw, row)
             continue
-        summary = row.is_compact_summary or (boundary is not None and is_summary(row, boundary))
+        summary = row.is_compact_summary is True or (boundary is not None and is_summary(row, boundary))
         yield message_body(raw, row, is_compact_summary=summary)
     progress.done()
 

@@ -2,7 +2,8 @@
 
 The boundary row has no parent and names the file's last message as its logical one; the summary row hangs on the
 boundary, and every further row on the one before. Messages that the compaction kept stand in the file already, so they
-come under new names: a loader takes the first of two rows with one uuid.
+come under new names: a loader takes the first of two rows with one uuid. Each row is a millisecond younger than the one
+before it, whatever the message's own time was: Claude Code goes on from the row with the newest time.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message
+from compaction.core.open_round import sendable
 
 VERSION = "2.1.25"  # the newest Claude Code whose boundary rows we have seen; loaders read the shape of a row by it
 NOTICE = "Conversation compacted"  # what Claude Code shows at a boundary
@@ -24,17 +27,22 @@ _OWN_TRIGGERS = frozenset({"auto", "reactive"})  # without anybody's asking; the
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPlace:
-    """Where the rows go: the session, the uuid of the last message that the result covers, and the time (RFC 3339)."""
+    """Where the rows go: the session, the uuid of the last message that the result covers, and when it was made."""
 
     session_id: str
     last_uuid: str | None
-    created_at: str
+    created_at: datetime
 
 
 def log_rows(messages: Sequence[Message], place: LogPlace, *, model: str) -> Iterator[bytes]:
-    """The rows of a result's messages, boundary first, each with its line feed. `model` is for answers without one."""
+    """The rows of a result's messages, boundary first, each with its line feed. `model` is for answers without one.
+
+    An open call comes last, as in what is sent: its result can be appended right behind it.
+    """
+    if not messages:
+        return
     writer = _Writer(place, model, str(messages[0].uuid))
-    for message in messages:
+    for message in sendable(messages):
         yield jsonbytes.encode(writer.row(message)) + b"\n"
 
 
@@ -56,7 +64,9 @@ class _Writer:
         if message.role == "system":
             row = self._boundary_row(message)
         else:
-            row = {"type": message.role, "message": self._message(message)} | _flags(message, is_summary=is_summary)
+            row = {"type": message.role, "message": self._message(message)} | self._flags(
+                message, is_summary=is_summary
+            )
         common = {
             "parentUuid": self._last,
             "isSidechain": False,
@@ -67,13 +77,17 @@ class _Writer:
             "gitBranch": "",
         }
         self._last = name
-        stamp = {"uuid": name, "timestamp": message.created_at or self._place.created_at}
-        return common | self._thread() | row | stamp
+        return common | self._thread() | row | {"uuid": name, "timestamp": self._time()}
+
+    def _time(self) -> str:
+        """The time of the present row, as Claude Code writes it."""
+        at = self._place.created_at.astimezone(UTC) + timedelta(milliseconds=self._count - 1)
+        return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _thread(self) -> dict[str, Json]:
         """A sub-agent's file has rows beside the main thread only, under its parent's session."""
-        session, mark, agent = self._place.session_id.partition(AGENT_MARK)
-        return {"isSidechain": True, "sessionId": session, "agentId": agent} if mark else {}
+        session, _, agent = self._place.session_id.partition(AGENT_MARK)
+        return {"isSidechain": True, "sessionId": session, "agentId": agent} if session and agent else {}
 
     def _boundary_row(self, message: Message) -> dict[str, Json]:
         facts = message.metadata or {}
@@ -104,8 +118,10 @@ class _Writer:
     def _copy(self, name: str) -> str:
         return str(uuid.uuid5(_COPIES, f"{self._boundary}/{name}"))
 
-
-def _flags(message: Message, *, is_summary: bool) -> dict[str, Json]:
-    if is_summary:
-        return {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
-    return {"isMeta": True} if message.is_meta else {}
+    def _flags(self, message: Message, *, is_summary: bool) -> dict[str, Json]:
+        if is_summary:
+            return {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
+        denied = (
+            message.role == "user" and self._last == self._boundary
+        )  # a text right behind a boundary passes for one
+        return ({"isMeta": True} if message.is_meta else {}) | ({"isCompactSummary": False} if denied else {})

@@ -95,7 +95,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     message_id: str | None = None
     is_sidechain: bool = False
     is_meta: bool = False
-    is_compact_summary: bool = False
+    is_compact_summary: bool | None = None  # None: the row does not say, as the logs of old versions
     is_synthetic: bool = False
     model: str | None = None
     usage: Usage | None = None
@@ -201,7 +201,7 @@ def row_facts(raw: RawRow, *, line: int, offset: int, length: int, uuid: str) ->
         message_id=reference(message.id) if message is not None and kind == "assistant" else None,
         is_sidechain=raw.is_sidechain is True,
         is_meta=raw.is_meta is True,
-        is_compact_summary=raw.is_compact_summary is True,
+        is_compact_summary=raw.is_compact_summary,
         is_synthetic=is_synthetic(raw),
         model=sys.intern(name(message.model) or "") or None if message is not None else None,
         usage=usage(raw),

@@ -17,7 +17,7 @@ from ops.embedded import Valkey
 from tests.integration.service import KEY, ROOT, Service
 
 DOCS = ROOT / "docs"
-RUN_HERE = {"client.md": "python", "cli.md": "sh"}
+RUN_HERE = {"client.md": "python", "cli.md": "sh", "formats.md": "sh"}
 # Pages with blocks that other tests run or that are pieces of a receiver's own program.
 ELSEWHERE = {"api.md": "tests/integration/api/test_api_doc.py", "hooks.md": "pieces", "webhooks.md": "pieces"}
 
@@ -60,6 +60,15 @@ def test_the_page_of_the_command_line_runs_as_one_script(service: Service, tmp_p
     assert "All is well." in told
     assert "walk-by-command" in told
     assert (tmp_path / "result.json").stat().st_size > 1_000
+
+
+def test_the_page_of_the_formats_runs_as_one_script(service: Service, tmp_path: Path) -> None:
+    """The log with the result's rows behind it is read as compacted: its live view is a boundary and what follows."""
+    run(service, tmp_path, "sh", "-eu", "-c", "\n".join(blocks("formats.md", "sh")))
+    live = service.view("read-again", "live")
+    assert live[0]["metadata"]["kind"] == "compact_boundary"
+    assert live[1]["is_compact_summary"] is True
+    assert len(live) < len(service.view("read-again", "full")) / 10
 
 
 def test_every_block_of_commands_belongs_to_a_test() -> None:

@@ -191,6 +191,44 @@ async def test_messages_of_an_unknown_session_are_refused(client: httpx2.AsyncCl
     assert answer.status_code == 404
 
 
+async def test_the_api_view_is_ready_for_a_chat_completion_too(
+    app: FastAPI, client: httpx2.AsyncClient, session: str
+) -> None:
+    """The result of a compaction, what came later, and the session's system prompt before them."""
+    await client.put("/v1/sessions/s1", json={"system": [{"type": "text", "text": "You are careful."}]})
+    await append(client, session, USER, ASSISTANT)
+    await stage.succeed(app, (await client.post("/v1/compactions", json={"session_id": "s1"})).json()["id"])
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": 1}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "Seen."}
+    await append(client, session, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
+    chat = (await client.get(session, params={"view": "api", "format": "openai"})).json()
+    function = {"name": "look", "arguments": '{"at":1}'}
+    assert chat == {
+        "data": [
+            {"role": "system", "content": "You are careful."},
+            {"role": "user", "content": "Summary: so far so good."},
+            {"role": "assistant", "content": "Going on."},
+            {"role": "user", "content": "The file again."},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "Seen."},
+        ],
+        "next_cursor": None,
+        "has_more": False,
+    }
+    same = await client.get(session, params={"view": "api", "format": "anthropic"})
+    assert same.json() == (await client.get(session, params={"view": "api"})).json()
+
+
+@pytest.mark.parametrize("view", ["live", "full"])
+async def test_other_views_have_no_format(client: httpx2.AsyncClient, session: str, view: str) -> None:
+    answer = await client.get(session, params={"view": view, "format": "openai"})
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "format")
+
+
 @pytest.mark.parametrize("query", ["limit=-1", "limit=0", "limit=x", "view=all", "cursor=garbage&view=full", "page=2"])
 async def test_wrong_parameters_are_named(client: httpx2.AsyncClient, session: str, query: str) -> None:
     answer = await client.get(f"{session}?{query}")

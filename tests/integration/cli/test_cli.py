@@ -17,6 +17,7 @@ import pytest
 
 from ops.embedded import Valkey
 from tests.integration.service import KEY, Service, history
+from tests.unit.formats.chat_rules import broken_rules
 
 BROKEN = {"status": 400, "body": {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}}
 
@@ -131,6 +132,32 @@ def test_the_next_step_of_a_session_is_what_its_state_asks_for(service: Service)
     assert f"compactd result {job['id']}" in advised()
     service.append("cli-next", [{"role": "user", "content": "And more. " * 100_000}])
     assert "compactd compact cli-next --wait" in advised()
+
+
+def test_a_result_is_written_in_each_format_and_over_no_file(service: Service, tmp_path: Path) -> None:
+    """The rows of a log come byte by byte as the API gives them; a file that is there may be that very log."""
+    service.put_session("cli-formats", history(20))
+    job = compactd(service, "compact", "cli-formats", "--wait", "--json").json["id"]
+    whole = compactd(service, "result", job, "--json").json
+    assert compactd(service, "result", job, "--format", "envelopes").json == whole
+    assert compactd(service, "result", job, "--format", "anthropic").json["messages"] == whole["api_messages"]
+    chat = compactd(service, "result", job, "--format", "openai").json
+    assert broken_rules(chat["messages"]) == []
+    rows = service.http.get(f"/v1/compactions/{job}/result", params={"format": "claude_code"}).text
+    assert compactd(service, "result", job, "--format", "claude_code").out == rows
+
+    file = tmp_path / "rows.jsonl"
+    done = compactd(service, "result", job, "--format", "claude_code", "--output", str(file))
+    assert (done.code, file.read_text()) == (0, rows)
+    file.write_text("the log")
+    done = compactd(service, "result", job, "--output", str(file))
+    assert (done.code, file.read_text()) == (2, "the log")
+    assert "is there already" in " ".join(done.err.split())
+    assert compactd(service, "result", job, "--output", str(tmp_path / "whole.json")).code == 0
+    assert json.loads((tmp_path / "whole.json").read_text()) == whole
+    done = compactd(service, "result", job, "--output", str(tmp_path / "nowhere" / "a.json"))
+    assert done.code == 2
+    assert "nowhere cannot be used: there is no such folder" in " ".join(done.err.split())
 
 
 def test_a_part_of_a_session_can_be_named(service: Service) -> None:

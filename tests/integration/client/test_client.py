@@ -42,6 +42,20 @@ async def test_a_jobs_events_are_told_to_their_end_and_taken_up_again(service: S
     assert [one async for one in client.iter_events(job["id"], last_event_id=told[-1].id)] == []
 
 
+async def test_a_result_comes_in_the_format_that_is_asked_for(service: Service, client: Client) -> None:
+    service.put_session("formats", history(20), system="You are careful.")
+    job = await client.compact_and_wait("formats", trigger="manual", timeout_seconds=100)
+    whole = await client.result(job["id"])
+    request = await client.result(job["id"], format="anthropic")
+    assert request["messages"] == whole["api_messages"]
+    assert (request["model"], request["system"], "tools" in request) == ("claude-haiku-4-5", "You are careful.", False)
+    chat = await client.result(job["id"], format="openai")
+    assert chat["messages"][0] == {"role": "system", "content": "You are careful."}
+    assert await client.messages("formats", format="openai") == chat["messages"]
+    rows = [json.loads(line) for line in (await client.result(job["id"], format="claude_code")).splitlines()]
+    assert [row["message"]["content"] for row in rows[1:]] == [one["content"] for one in whole["messages"][1:]]
+
+
 async def test_one_key_of_idempotency_makes_one_job(service: Service, client: Client) -> None:
     service.put_session("once", history(3))
     first = await client.enqueue("once", idempotency_key="nightly-1")
@@ -79,6 +93,7 @@ def test_without_await_it_is_the_same(service: Service) -> None:
         assert client.result(job["id"])["post_tokens"] < client.result(job["id"])["pre_tokens"]
         inline = client.compact_inline(history(20), model="claude-haiku-4-5", timeout_seconds=100)
         assert client.result(inline["id"])["session_id"] is None
+        assert client.result(job["id"], format="claude_code").count(b"\n") == len(client.result(job["id"])["messages"])
         kept = client.history("plain-loop", model="claude-haiku-4-5")
         messages = kept.keep([{"role": "user", "content": "Hello."}])
         assert messages == [{"role": "user", "content": "Hello."}]

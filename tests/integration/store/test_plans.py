@@ -27,6 +27,7 @@ from compaction.store import (
     results,
     retention,
     sessions,
+    surroundings,
     tenants,
 )
 from compaction.store.engine import Database
@@ -119,6 +120,7 @@ STATEMENTS = {
     "events": (job_reads._EVENTS, {"ix_job_events_job_id_id"}),
     "attempts": (job_reads._ATTEMPTS, {"pk_attempts"}),
     "get a result": (results._GET, {"pk_results"}),
+    "what stands around a result": (surroundings._AROUND, {"pk_messages", "pk_sessions"}),
     "get a breaker": (breakers._GET, {"pk_breakers"}),
     "get a session to append": (sessions._GET_TO_APPEND, {"uq_sessions_tenant_id_name"}),
     "get a session": (sessions._GET, {"uq_sessions_tenant_id_name"}),

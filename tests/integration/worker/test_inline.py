@@ -72,6 +72,20 @@ def test_a_chat_is_summarised_like_any_other_history(service: Service) -> None:
     assert "TASK-1001" in asked
 
 
+def test_its_result_is_there_in_every_format(service: Service) -> None:
+    """The rows of a log are named after the job, since there is no session."""
+    job = service.wait(enqueue(service, chat(8))["id"])
+    asked = {
+        name: service.http.get(f"{JOBS}/{job['id']}/result", params={"format": name})
+        for name in ("anthropic", "openai", "claude_code")
+    }
+    assert {name: answer.status_code for name, answer in asked.items()} == dict.fromkeys(asked, 200)
+    assert asked["anthropic"].json()["model"] == MODEL
+    assert asked["openai"].json()["messages"][0] == {"role": "system", "content": "You move services."}
+    rows = [json.loads(line) for line in asked["claude_code"].text.splitlines()]
+    assert {row["sessionId"] for row in rows} == {job["id"]}
+
+
 def test_a_part_is_named_by_a_message_of_the_request(service: Service) -> None:
     messages = history(30)
     messages[41]["uuid"] = "here"  # the call of round 21

@@ -50,6 +50,8 @@ def test_the_version_is_told() -> None:
         ["jobs", "--limit", "-1"],
         ["jobs", "--status", "lost"],
         ["wait", "j", "--timeout", "-1"],
+        ["result", "j", "--format", "yaml"],
+        ["result", "j", "--format", "openai", "--json"],
         ["explode"],
         ["session", "no such id!"],
         ["compact", "a/b"],

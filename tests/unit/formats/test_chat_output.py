@@ -9,8 +9,9 @@ from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, message_from
 from compaction.core.turns import Turn
 from compaction.core.wire import api_messages
-from compaction.formats.chat_messages import ChatMessages
-from compaction.formats.chat_output import chat_messages
+from compaction.formats.chat_messages import ChatMessages, tools_of
+from compaction.formats.chat_output import chat_messages, chat_tools
+from tests.unit.formats.chat_rules import broken_rules
 
 PNG = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 words = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8)
@@ -105,3 +106,68 @@ def test_thinking_is_left_out_and_arguments_that_were_no_json_come_back_as_they_
 def test_a_system_prompt_of_blocks_is_one_system_message() -> None:
     system = [{"type": "text", "text": "Be kind."}, {"type": "text", "text": "Be short.", "cache_control": {}}]
     assert chat_messages([], system) == [{"role": "system", "content": "Be kind.\n\nBe short."}]
+
+
+def calling(*idents: str) -> Turn:
+    return {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": one, "name": "look", "input": {}} for one in idents],
+    }
+
+
+def answering(ident: str, *content: Json) -> Turn:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": ident, "content": list(content)}]}
+
+
+def test_while_a_call_of_the_round_is_open_a_picture_is_told_in_words() -> None:
+    """A user message with the picture would stand before the second call's answer, which OpenAI refuses."""
+    chat = chat_messages([{"role": "user", "content": "Look"}, calling("c1", "c2"), answering("c1", PNG)])
+    assert chat[2:] == [{"role": "tool", "tool_call_id": "c1", "content": "[image omitted: image/png, 3 bytes]"}]
+    assert broken_rules(chat) == []
+
+
+def test_the_id_of_an_answered_call_is_shortened_and_that_of_an_open_one_stays() -> None:
+    """Ids of vLLM have 46 characters; the result of the open call will come under its own."""
+    first, second = "chatcmpl-tool-" + "1" * 32, "chatcmpl-tool-" + "2" * 32
+    asked: Turn = {"role": "user", "content": "Look"}
+    chat = chat_messages([asked, calling(first), answering(first), calling(second)])
+    [short] = {message["tool_call_id"] for message in chat if message["role"] == "tool"}
+    assert len(short) == 40
+    assert [message["tool_calls"][0]["id"] for message in chat if message["role"] == "assistant"] == [short, second]
+    assert broken_rules(chat) == []
+    assert chat_messages([asked, calling(first), answering(first)]) == chat[:3]  # the same on every call
+
+
+def test_what_says_nothing_is_left_out() -> None:
+    blocks = [{"type": "search_result", "source": "s", "title": "t", "content": []}, {"type": "text", "text": "So?"}]
+    assert chat_messages([{"role": "user", "content": blocks}]) == [{"role": "user", "content": "So?"}]
+
+
+def test_pictures_of_other_kinds_are_told_in_words() -> None:
+    sources: list[Json] = [
+        {"type": "file", "file_id": "file_1"},
+        {"type": "base64", "media_type": "image/tiff", "data": "aGk="},
+        {"type": "url", "url": "ftp://example.com/a.png"},
+    ]
+    blocks = [{"type": "image", "source": source} for source in sources]
+    [message] = chat_messages([{"role": "user", "content": blocks}])
+    assert [part["type"] for part in message["content"]] == ["text", "text", "text"]
+    assert "file_1" in message["content"][0]["text"]
+
+
+def test_functions_are_given_and_the_tools_of_the_api_are_not() -> None:
+    tools: Json = [
+        {"name": "Read", "description": "Reads.", "input_schema": {"type": "object"}, "cache_control": {}},
+        {"name": "Look", "input_schema": {"type": "object"}},
+        {"type": "web_search_20250305", "name": "web_search"},
+        "odd",
+    ]
+    assert chat_tools(tools) == [
+        {"type": "function", "function": {"name": "Read", "description": "Reads.", "parameters": {"type": "object"}}},
+        {"type": "function", "function": {"name": "Look", "parameters": {"type": "object"}}},
+    ]
+    assert tools_of(chat_tools(tools)) == [
+        {"name": "Read", "description": "Reads.", "input_schema": {"type": "object"}},
+        {"name": "Look", "input_schema": {"type": "object"}},
+    ]
+    assert chat_tools(None) == []

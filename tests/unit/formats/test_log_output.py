@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from compaction.core.boundary import live
 from compaction.core.messages import Message, decode_message
+from compaction.core.rebuilt import ATTACHMENT_KIND
 from compaction.formats import claude_code
 from compaction.formats.log_output import LogPlace, log_rows
 from tests.unit.formats.log import SESSION, Log
@@ -18,7 +20,7 @@ from tests.unit.formats.log import SESSION, Log
 FACTS = {"kind": "compact_boundary", "trigger": "auto", "pre_tokens": 160_000}
 MARK = Message(role="system", content="", uuid="b-1", metadata=FACTS)
 SUMMARY = Message(role="user", content="So far so good.", uuid="s-1", parent_uuid="b-1", is_compact_summary=True)
-TIME = "2026-05-01T11:00:00Z"
+TIME = datetime(2026, 5, 1, 11, tzinfo=UTC)
 
 
 def a_log() -> Log:
@@ -54,7 +56,7 @@ def test_the_boundary_and_the_summary_have_the_fields_of_real_rows() -> None:
     assert summary["isCompactSummary"] is summary["isVisibleInTranscriptOnly"] is True
     assert summary["message"] == {"role": "user", "content": "So far so good."}
     assert {row["sessionId"] for row in (boundary, summary)} == {SESSION}
-    assert [row["timestamp"] for row in (boundary, summary)] == [TIME, TIME]
+    assert [row["timestamp"] for row in (boundary, summary)] == ["2026-05-01T11:00:00.000Z", "2026-05-01T11:00:00.001Z"]
 
 
 def test_kept_messages_that_stand_in_the_file_already_come_again_behind_the_boundary() -> None:
@@ -96,6 +98,51 @@ def test_a_sub_agents_rows_stay_beside_the_main_thread() -> None:
     grown = log.data + output(log, [MARK, SUMMARY], name)
     assert claude_code.read(io.BytesIO(grown)).session_id == name
     assert told(live(loaded(grown))) == told([SUMMARY])
+
+
+@pytest.mark.parametrize("name", ["s:agent-", ":agent-a1"])
+def test_an_id_that_only_looks_like_a_sub_agents_stays_whole(name: str) -> None:
+    log = Log(name)
+    log.user()
+    grown = log.data + output(log, [MARK, SUMMARY], name)
+    assert claude_code.read(io.BytesIO(grown)).session_id == name
+
+
+def test_a_text_that_was_kept_without_a_summary_does_not_pass_for_one() -> None:
+    """The result of a micro-compaction: a text right behind a boundary is the summary in logs of old versions."""
+    log = a_log()
+    messages = [MARK, *loaded(log.data)]
+    found = live(loaded(log.data + output(log, messages)))
+    assert told(found) == told(messages)
+    assert not any(one.is_compact_summary for one in found)
+
+
+def test_every_row_is_younger_than_the_one_before_it() -> None:
+    """Claude Code goes on from the row with the newest time, and kept messages are older than their summary."""
+    log = a_log()
+    rows = [json.loads(row) for row in output(log, [MARK, SUMMARY, *loaded(log.data)]).splitlines()]
+    times = [row["timestamp"] for row in rows]
+    assert times[-1] == "2026-05-01T11:00:00.005Z"
+    assert sorted(set(times)) == times
+
+
+def test_an_open_call_comes_last_so_that_its_result_can_follow() -> None:
+    log = Log()
+    log.user()
+    log.call("c-1", message_id="m-1")
+    kept = loaded(log.data)[1:]
+    added = Message(role="user", content="The file.", uuid="a-1", is_meta=True, metadata={"kind": ATTACHMENT_KIND})
+    rows = output(log, [MARK, SUMMARY, *kept, added])
+    log.lines += rows.splitlines()
+    log.last = json.loads(log.lines[-1])["uuid"]
+    log.result("c-1")
+    found = live(loaded(log.data))
+    assert told(found)[1] == ("user", "The file.")
+    assert [role for role, _ in told(found)] == ["user", "user", "assistant", "user"]
+
+
+def test_nothing_has_no_rows() -> None:
+    assert output(a_log(), []) == b""
 
 
 texts = st.text(max_size=20)
