@@ -62,7 +62,7 @@ async def enqueue(
     new one is refused: 429 for the tenant's own, 503 for all together, with Retry-After; joining never is.
     """
     held = services(request)
-    body = await bodies.read(request, held.settings.max_body_bytes)
+    body = await bodies.read(request, held.settings.max_request_bytes)
     wanted = await bodies.parse(body, CompactionRequest)
     not_before = _not_before(wanted.not_before)
     async with once(request, caller, key, body) as work:

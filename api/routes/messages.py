@@ -70,7 +70,7 @@ async def append_messages(
 @router.get(
     "/v1/sessions/{session_id}/messages",
     summary="Read messages",
-    responses={200: openapi.gives(MessagePage, "The messages, oldest first"), **openapi.refuses(404)},
+    responses={200: openapi.gives(MessagePage, "The messages, oldest first"), **openapi.refuses(404, 413)},
 )
 async def get_messages(
     request: Request, caller: Reader, session_id: SessionPath, query: Annotated[MessageQuery, Query()]
