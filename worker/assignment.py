@@ -23,6 +23,7 @@ from compaction.store import session_state as state_rows
 from compaction.store import sessions as session_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, JobRow
+from compaction.store.sealed_text import readable
 from compaction.store.session_state import StateEntry
 from compaction.store.sessions import LiveView
 from compaction.summarizers import models
@@ -204,7 +205,7 @@ def _order(job: JobRow) -> Order:
         job_id=job.id,
         trigger=job.trigger,
         scope=job.scope,
-        instructions=job.instructions,
+        instructions=readable(job.instructions),
         strategy=job.strategy,
         fallback=job.fallback,
         force=job.force,
