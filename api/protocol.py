@@ -38,7 +38,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._steps = 0  # how often something came of what was sent
         self._idle_bytes = 0  # sent since then
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """A caller has come."""
         self._writes = JoinedWrites(transport, self.loop)
         super().connection_made(self._writes)
