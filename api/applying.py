@@ -9,7 +9,7 @@ import msgspec
 
 from api.bodies import think
 from api.found import NO_JOB, NO_SESSION, found, why_no_result
-from api.live import belongs
+from api.live import belongs, refuse_crowded
 from api.schemas.applying import ApplyRequest
 from api.services import Services
 from compaction.core import jsonbytes, prefixes, wire
@@ -67,6 +67,7 @@ async def applied(held: Services, tenant_id: int, job_id: str, wanted: ApplyRequ
 def _check(result: ResultRow, replaced: Replaced, wanted: ApplyRequest) -> None:
     """Raises Stale unless the producer holds what the result replaces, in one of the ways to hold it."""
     view = replaced.view
+    refuse_crowded(view.messages)
     earlier = () if view.result_body is None else view.result_body.messages
     appended = [decode_message(stored.body, seq=stored.seq) for stored in view.messages]
     given = sum(message.seq is not None and message.seq <= (replaced.applied_through_seq or 0) for message in appended)
@@ -85,6 +86,7 @@ def _check(result: ResultRow, replaced: Replaced, wanted: ApplyRequest) -> None:
 
 
 def _document(result: ResultRow, tail: Sequence[StoredMessage], head_seq: int, applied_at: datetime) -> bytes:
+    refuse_crowded(tail)
     decoded = [decode_message(stored.body, seq=stored.seq) for stored in tail]
     shown = [stored.body for stored, message in zip(tail, decoded, strict=True) if belongs(message)]
     ready = wire.api_messages([*result.body.messages, *decoded])

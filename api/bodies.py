@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from api.errors import Malformed, UnsupportedMediaType, invalid
+from compaction.core import json_values
 from compaction.errors import TooLarge
 
 Result = TypeVar("Result")
@@ -20,6 +21,7 @@ Shape = TypeVar("Shape", bound=BaseModel)
 THREAD_FROM_BYTES = 2**20  # JSON work on 1 MB takes 2 to 5 ms (facts/performance.md); more would hold up other requests
 UNPACK_STEP_BYTES = 2**20  # one step of a packed body, so that a bomb meets the limit and not our memory
 GZIP_WINDOW_BITS = 31  # zlib's way to say: gzip header and checksum
+MAX_MEMBERS = 10_000  # of a gzip body: 512 MiB in bgzip's blocks of 64 KiB; an empty one is 20 bytes and 5 µs of CPU
 SPOOL_BUFFER_BYTES = 2**20  # written to disk at a time
 
 
@@ -30,13 +32,17 @@ async def think(size_bytes: int, work: Callable[..., Result], *args: object) -> 
     return work(*args)
 
 
-async def read(request: Request, limit_bytes: int) -> bytes:
-    """The whole JSON body. Raises UnsupportedMediaType, TooLarge or Malformed."""
+async def read(request: Request, limit_bytes: int, limit_values: int = json_values.MAX_BODY_VALUES) -> bytes:
+    """The whole JSON body, not decoded yet. Raises UnsupportedMediaType, TooLarge (bytes, JSON values) or Malformed."""
     require_json(request)
     body = bytearray()
     async for chunk in stream(request, limit_bytes):
         body += chunk
-    return bytes(body)
+    whole = bytes(body)
+    del body
+    if await think(len(whole), json_values.holds_more, whole, limit_values):
+        raise TooLarge(f"The body holds more than {limit_values} JSON values. Send it in smaller parts.")
+    return whole
 
 
 async def parse(body: bytes, shape: type[Shape]) -> Shape:
@@ -97,6 +103,12 @@ def refuse_announced(request: Request, limit_bytes: int) -> None:
         raise _too_large(limit_bytes)
 
 
+def refuse_large(body: bytes, limit_bytes: int) -> None:
+    """Raises TooLarge for a body of a kind that may be no larger than this."""
+    if len(body) > limit_bytes:
+        raise _too_large(limit_bytes)
+
+
 def require_json(request: Request) -> None:
     """Raises UnsupportedMediaType unless the body is declared as JSON."""
     media = request.headers.get("content-type", "").split(";")[0].strip().lower()
@@ -106,7 +118,7 @@ def require_json(request: Request) -> None:
 
 async def _unpacked(chunks: AsyncIterator[bytes], limit_bytes: int) -> AsyncIterator[bytes]:
     unpacker = zlib.decompressobj(GZIP_WINDOW_BITS)
-    packed_size = 0
+    packed_size, members = 0, 1
     async for chunk in chunks:
         packed_size += len(chunk)
         if packed_size > limit_bytes:
@@ -115,6 +127,9 @@ async def _unpacked(chunks: AsyncIterator[bytes], limit_bytes: int) -> AsyncIter
         while waiting:
             if unpacker.eof:  # a gzip file may consist of several members
                 unpacker = zlib.decompressobj(GZIP_WINDOW_BITS)
+                members += 1
+                if members > MAX_MEMBERS:
+                    raise TooLarge(f"The gzip body has more than {MAX_MEMBERS} members. Pack it in one piece.")
             yield _step(unpacker, waiting)
             await asyncio.sleep(0)
             waiting = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from api.bodies import shaped
 from api.errors import Malformed, printable
 from api.schemas.messages import AppendOptions
-from compaction.core import jsonbytes
+from compaction.core import json_values, jsonbytes
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, MessageProblem, decode_message
 from compaction.errors import InvalidRequest
@@ -62,6 +62,8 @@ def new_messages(
     """Each body as a row to store. `after` is the message before the first. Raises InvalidRequest naming the place."""
     previous = after
     for index, body in enumerate(bodies):
+        if json_values.holds_more(body, json_values.MAX_MESSAGE_VALUES):
+            raise wrong((f"{path}[{index}]", f"holds more than {json_values.MAX_MESSAGE_VALUES} JSON values"))
         try:
             message = decode_message(body)
         except MessageProblem as error:

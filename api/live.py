@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from compaction.core import jsonbytes, wire
+from collections.abc import Iterable
+
+from compaction.core import json_values, jsonbytes, wire
 from compaction.core.messages import Message, decode_message, encode_message
+from compaction.errors import TooLarge
 from compaction.formats.chat_output import chat_messages
-from compaction.store.sessions import LiveView
+from compaction.store.sessions import LiveView, StoredMessage
+
+_CROWDED = (
+    f"The live view holds more than {json_values.MAX_VIEW_VALUES} JSON values, too many to decode at once. "
+    "Read it with view=full, which is streamed."
+)
 
 
 def size_bytes(live: LiveView) -> int:
@@ -13,14 +21,26 @@ def size_bytes(live: LiveView) -> int:
     return sum(len(stored.body) for stored in live.messages)
 
 
+def refuse_crowded(stored: Iterable[StoredMessage]) -> None:
+    """Raises TooLarge for messages that would take the process's memory when they are decoded together."""
+    if json_values.hold_more((one.body for one in stored), json_values.MAX_VIEW_VALUES):
+        raise TooLarge(_CROWDED)
+
+
 def live_messages(live: LiveView) -> tuple[Message, ...]:
-    """The view's messages, a result's first; without a sub-agent's and half streamed ones (DESIGN §8)."""
+    """The view's messages, a result's first; without a sub-agent's and half streamed ones (DESIGN §8).
+
+    Raises TooLarge.
+    """
+    refuse_crowded(live.messages)
     stored = (decode_message(stored.body, seq=stored.seq) for stored in live.messages)
     return (*_result_messages(live), *filter(belongs, stored))
 
 
 def live_bodies(live: LiveView) -> list[bytes]:
     """The same as bodies: stored ones as the bytes they are, a result's in our own writing."""
+    for item in live.messages:
+        refuse_crowded((item,))  # stored by a version that took any number
     stored = [item.body for item in live.messages if belongs(decode_message(item.body))]
     return [*map(encode_message, _result_messages(live)), *stored]
 

@@ -7,7 +7,7 @@ gathered while the query before them runs, so the crowd costs a handful of queri
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from api.answers import encoded
@@ -33,17 +33,16 @@ class Gathering(Generic[Question, Answer]):
 
     def __init__(self, answer: Callable[[Collection[Question]], Awaitable[Mapping[Question, Answer]]]) -> None:
         self._answer = answer
-        self._waiting: dict[Question, asyncio.Future[Answer | None]] = {}
+        self._waiting: dict[Question, list[asyncio.Future[Answer | None]]] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def ask(self, question: Question) -> Answer | None:
         """The answer as of now or later, None when there is none. Raises what the shared call raised."""
-        if question not in self._waiting:
-            self._waiting[question] = asyncio.get_running_loop().create_future()
-        asked = self._waiting[question]
+        asked: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(question, []).append(asked)  # one each: who goes away takes nobody's answer along
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
-        return await asyncio.shield(asked)  # one who goes away must not take the answer from the others
+        return await asked
 
     async def _run(self) -> None:
         while self._waiting:
@@ -51,14 +50,20 @@ class Gathering(Generic[Question, Answer]):
             try:
                 answers = await self._answer(batch.keys())
             except BaseException as error:
-                for asked in batch.values():
+                for asked in _still_there(batch.values()):
                     asked.set_exception(error)
-                    asked.exception()  # nobody may be left to look at it
                 if not isinstance(error, Exception):
                     raise
             else:
-                for question, asked in batch.items():
-                    asked.set_result(answers.get(question))
+                for question, crowd in batch.items():
+                    answer = answers.get(question)
+                    for asked in _still_there([crowd]):
+                        asked.set_result(answer)
+
+
+def _still_there(crowds: Iterable[list[asyncio.Future[Answer | None]]]) -> Iterator[asyncio.Future[Answer | None]]:
+    """Those who have not gone away meanwhile."""
+    return (asked for crowd in crowds for asked in crowd if not asked.done())
 
 
 class Seen:

@@ -53,6 +53,12 @@ class Settings(BaseModel):
     body_keys: BodyKeys = Field((), alias="COMPACTD_BODY_KEYS", repr=False)  # id:base64,…; the first one writes
 
     max_body_bytes: int = Field(64 * 2**20, alias="COMPACTD_MAX_BODY_BYTES", ge=1024)  # DESIGN §8
+    max_request_bytes: int = Field(  # a body without messages: 20,000 characters of instructions, 16 KiB of metadata
+        2**20, alias="COMPACTD_MAX_REQUEST_BYTES", ge=1024
+    )
+    max_parameter_bytes: int = Field(  # a session's system prompt and tools: eight times what fills a window of 200,000
+        8 * 2**20, alias="COMPACTD_MAX_PARAMETER_BYTES", ge=1024
+    )
     max_import_bytes: int = Field(512 * 2**20, alias="COMPACTD_MAX_IMPORT_BYTES", ge=1024)  # 5 × the largest real log
     max_wait_seconds: float = Field(60.0, alias="COMPACTD_MAX_WAIT_SECONDS", ge=0, le=600)  # below proxies' idle limits
     database_pool: int = Field(10, alias="COMPACTD_DATABASE_POOL", ge=1, le=200)  # facts/queue.md §4

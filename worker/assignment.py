@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compaction.auto import Switches
-from compaction.core import breaker, cleanup, jsonbytes, session_state
+from compaction.core import breaker, cleanup, json_values, jsonbytes, session_state
 from compaction.core.hooks import Endpoint
 from compaction.core.messages import Message, decode_message
 from compaction.core.results import Order, SessionFacts
@@ -23,6 +23,7 @@ from compaction.store import session_state as state_rows
 from compaction.store import sessions as session_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, JobRow
+from compaction.store.sealed_text import readable
 from compaction.store.session_state import StateEntry
 from compaction.store.sessions import LiveView
 from compaction.summarizers import models
@@ -32,6 +33,11 @@ from worker import spending
 from worker.provider import Provider
 from worker.recorder import AttemptRecorder, decode_paid
 from worker.verdict import MICRO_STATE
+
+_CROWDED = (
+    f"The session's live view holds more than {json_values.MAX_VIEW_VALUES} JSON values, too many to decode at once. "
+    "Store it as several sessions."
+)
 
 
 @dataclass(slots=True)
@@ -44,7 +50,7 @@ class StoredHistory:
     _messages: tuple[Message, ...] | None = None
 
     async def load(self) -> Sequence[Message]:
-        """The messages, decoded. Raises InvalidSession when a stored body is no message (a bug, or a damaged disk)."""
+        """The messages, decoded. Raises InvalidSession for too many, or for one that is none."""
         if self._messages is None:
             async with self.database.connect() as conn:
                 view = await session_rows.load_live(conn, self.session_id, through_seq=self.through_seq)
@@ -58,6 +64,8 @@ class StoredHistory:
 
 def decode_view(view: LiveView) -> tuple[Message, ...]:
     """The messages of a stored live view: those of the last result, then what was appended after it."""
+    if json_values.hold_more((stored.body for stored in view.messages), json_values.MAX_VIEW_VALUES):
+        raise InvalidSession(_CROWDED)
     earlier = view.result_body.messages if view.result_body is not None else ()
     try:
         return (*earlier, *(decode_message(stored.body, seq=stored.seq) for stored in view.messages))
@@ -197,7 +205,7 @@ def _order(job: JobRow) -> Order:
         job_id=job.id,
         trigger=job.trigger,
         scope=job.scope,
-        instructions=job.instructions,
+        instructions=readable(job.instructions),
         strategy=job.strategy,
         fallback=job.fallback,
         force=job.force,

@@ -69,7 +69,7 @@ async def enqueue(
     """
     held = services(request)
     body = await bodies.read(request, held.settings.max_body_bytes)
-    order = await bodies.think(len(body), inline_in, body) or await bodies.parse(body, CompactionRequest)
+    order = await bodies.think(len(body), inline_in, body) or await _named(body, held.settings.max_request_bytes)
     wanted = order.wanted if isinstance(order, Inline) else order
     not_before = _not_before(wanted.not_before)
     async with once(request, caller, key, body) as work:
@@ -175,6 +175,12 @@ async def retry(
         answer = await work.keep(_accepted(done))
     held.enqueued(done)
     return answer
+
+
+async def _named(body: bytes, limit_bytes: int) -> CompactionRequest:
+    """A request that names a stored session, and so has no reason to be large."""
+    bodies.refuse_large(body, limit_bytes)
+    return await bodies.parse(body, CompactionRequest)
 
 
 async def _session(conn: Connection, tenant_id: int, order: CompactionRequest | Inline) -> SessionRow:

@@ -28,7 +28,7 @@ router = APIRouter(tags=["sessions"])
 @router.get(
     "/v1/sessions/{session_id}/context",
     summary="What fills a session's window",
-    responses={200: openapi.gives(Context, "The analysis"), 304: openapi.UNCHANGED, **openapi.refuses(404)},
+    responses={200: openapi.gives(Context, "The analysis"), 304: openapi.UNCHANGED, **openapi.refuses(404, 413)},
 )
 async def get_context(request: Request, caller: Reader, session_id: SessionPath) -> Response:
     """Tokens of the live view by kind, role and tool, files that were read again, and the share of the window."""

@@ -72,7 +72,7 @@ async def append_messages(
     summary="Read messages",
     responses={
         200: openapi.gives_one_of("The messages, oldest first", anthropic=MessagePage, openai=ChatPage),
-        **openapi.refuses(404),
+        **openapi.refuses(404, 413),
     },
 )
 async def get_messages(

@@ -27,7 +27,10 @@ ProviderPath = Annotated[str, Path(description="The provider's name", pattern=r"
     responses={200: openapi.gives(ProviderList, "Every credential that was ever paused"), **openapi.refuses()},
 )
 async def list_providers(request: Request, _caller: ProviderKeeper) -> Response:
-    """Credentials at the model's API that were paused by a refused key, an empty account or an outage."""
+    """Credentials at the model's API that were paused by a refused key, an empty account or an outage.
+
+    One page holds them all: there is one for each credential that the operator's workers ever used.
+    """
     async with services(request).database.connect() as conn:
         rows = await pauses.list_pauses(conn)
     return json_answer(ProviderList(data=[Provider.of(row) for row in rows]))

@@ -45,7 +45,7 @@ _EXAMPLE = {
 async def put_session(request: Request, caller: SessionWriter, session_id: SessionPath) -> Response:
     """Create a session, or change the fields that are given; absent fields keep their values, null takes one away."""
     held = services(request)
-    body = await bodies.read(request, held.settings.max_body_bytes)
+    body = await bodies.read(request, held.settings.max_parameter_bytes)
     wanted, raws = await bodies.think(len(body), _decoded, body)
     taken_away = {name for name in wanted.model_fields_set if getattr(wanted, name) is None}
     async with held.database.begin() as conn:
@@ -67,7 +67,7 @@ async def put_session(request: Request, caller: SessionWriter, session_id: Sessi
 @router.get(
     "/v1/sessions/{session_id}",
     summary="How a session stands",
-    responses={200: openapi.gives(Session, "The session"), 304: openapi.UNCHANGED, **openapi.refuses(404)},
+    responses={200: openapi.gives(Session, "The session"), 304: openapi.UNCHANGED, **openapi.refuses(404, 413)},
 )
 async def get_session(request: Request, caller: Reader, session_id: SessionPath) -> Response:
     """The session with its size against the window's marks, and its circuit breaker."""

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from api.schemas.compactions import Asked
-from api.schemas.fields import Metadata, Name, Text
-from api.schemas.sessions import RequestFields, System, Tools
+from api.schemas.fields import Name, Text
+from api.schemas.sessions import RequestFields, SettingsFields, System, Tools
 
 MessagesFormat = Literal["auto", "anthropic_messages", "openai_chat", "claude_code"]
 
@@ -31,7 +31,7 @@ class InlineFields(Asked):
     system: System = None
     tools: Tools = None
     request: RequestFields = None
-    settings: Metadata | None = None
+    settings: SettingsFields = None
     query_source: Annotated[Name, Text] | None = None
     format: MessagesFormat = Field(
         default="auto",

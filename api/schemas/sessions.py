@@ -11,6 +11,8 @@ from api.schemas.breakers import Breaker
 from api.schemas.fields import Answer, Metadata, Name, Request, Text
 from compaction.store.session_rows import SessionRow
 
+MAX_WINDOW_TOKENS = 10_000_000  # ten times the largest window that is sold
+
 
 def _system(value: Any) -> Any:  # noqa: ANN401 - JSON
     if value is None or isinstance(value, str):
@@ -32,6 +34,14 @@ def _request(value: Any) -> Any:  # noqa: ANN401 - JSON
     raise ValueError("must be an object: thinking, tool_choice, betas, effort …")
 
 
+def _settings(value: dict[str, Any]) -> dict[str, Any]:
+    for name in ("context_window", "max_output_tokens"):
+        tokens = value.get(name)
+        if tokens is not None and not (type(tokens) is int and 1 <= tokens <= MAX_WINDOW_TOKENS):
+            raise ValueError(f"{name} must be a whole number of tokens from 1 to {MAX_WINDOW_TOKENS}")
+    return value
+
+
 _OBJECT: dict[str, Any] = {"type": ["object", "null"]}
 _OBJECTS: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "object"}}
 _SYSTEM: dict[str, Any] = {"type": ["string", "array", "null"], "items": {"type": "object"}}
@@ -46,6 +56,11 @@ RequestFields = Annotated[
     Field(description="The rest of the producer's own API requests: thinking, tool_choice, betas, effort …"),
 ]
 
+SettingsFields = Annotated[
+    Annotated[Metadata, AfterValidator(_settings)] | None,
+    Field(description=f"context_window and max_output_tokens are whole numbers from 1 to {MAX_WINDOW_TOKENS}"),
+]
+
 
 class SessionRequest(Request):
     """What to create or change: an absent field keeps its value, null takes it away; a new session needs a model."""
@@ -54,7 +69,7 @@ class SessionRequest(Request):
     system: System = None
     tools: Tools = None
     request: RequestFields = None
-    settings: Metadata | None = None
+    settings: SettingsFields = None
     query_source: Annotated[Name, Text] | None = None
 
 

@@ -20,6 +20,7 @@ GIVE_UP_SECONDS = 3 * 86_400.0  # three days: a receiver that is down over a wee
 BACKOFF_BASE_SECONDS = 5.0  # before the first retry, as in the schedule that Standard Webhooks recommends
 BACKOFF_FACTOR = 4  # 5 s, 20 s, 80 s, 5 min, 21 min, 85 min, 5.7 h …
 BACKOFF_CAP_SECONDS = 6 * 3_600.0  # … and then four times a day
+RETRY_AFTER_CAP_SECONDS = 3_600.0  # a receiver's Retry-After is honoured up to an hour, as a provider's (DESIGN §8)
 JITTER = 0.1  # so that what failed together does not come back together
 DISABLE_DAYS = 5.0  # longer than a delivery lives, so that a long weekend switches nothing off
 GONE = 410
@@ -33,6 +34,7 @@ class Attempt:
 
     status: int | None = None
     problem: str | None = None
+    retry_after_seconds: float | None = None  # what the receiver asks for
 
     @property
     def delivered(self) -> bool:
@@ -89,7 +91,8 @@ def judge(
         disable = "gone"
     elif standing.failing_seconds >= disable_seconds:
         disable = "failing"
-    delay_seconds = retry_seconds(standing.attempts, dice, base_seconds)
+    asked_seconds = min(attempt.retry_after_seconds or 0.0, RETRY_AFTER_CAP_SECONDS)
+    delay_seconds = max(asked_seconds, retry_seconds(standing.attempts, dice, base_seconds))
     over = disable is not None or standing.age_seconds + delay_seconds > GIVE_UP_SECONDS
     status: DeliveryStatus = "failed" if over else "pending"
     return Verdict(status, 0.0 if over else delay_seconds, attempt.error, attempt.status, disable)

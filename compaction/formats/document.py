@@ -9,6 +9,7 @@ from typing import BinaryIO
 import msgspec
 
 from compaction.core import jsonbytes
+from compaction.core.json_values import MAX_BODY_VALUES, holds_more
 from compaction.core.jsonbytes import Json
 from compaction.errors import InvalidRequest, TooLarge
 from compaction.formats.lines import BOM, read_lines, readable
@@ -82,6 +83,12 @@ def _whole(file: BinaryIO, *, is_list: bool) -> Document | None:
             f"A JSON document may have {MAX_DOCUMENT_BYTES} bytes. Send one message per line (JSONL) instead."
         )
     data, replaced = readable(file.read().removeprefix(BOM))
+    if holds_more(data, MAX_BODY_VALUES):
+        if not is_list and b"\n{" in data:
+            return None  # lines, each with a limit of its own
+        raise TooLarge(
+            f"A JSON document may hold {MAX_BODY_VALUES} JSON values. Send one message per line (JSONL) instead."
+        )
     try:
         members = {} if is_list else _members(data)
         listed = data if is_list else members.pop("messages", b"")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from compaction.core.json_values import MAX_MESSAGE_VALUES, holds_more
 from compaction.errors import TooLarge
 
 MAX_LINE_BYTES = 32 * 1024 * 1024  # the Messages API takes 32 MB per request: no longer row was ever sent to a model
@@ -24,7 +25,7 @@ class Line(NamedTuple):
     number: int  # from 1, as an editor counts
     offset: int
     data: bytes
-    oversized: bool = False  # longer than MAX_LINE_BYTES: `data` is empty, the line was skipped
+    oversized: bool = False  # over MAX_LINE_BYTES or MAX_MESSAGE_VALUES: `data` is empty, the line was skipped
 
 
 class Piece(NamedTuple):
@@ -55,7 +56,9 @@ def read_lines(file: BinaryIO) -> Iterator[Line]:
             raw, start = raw[len(BOM) :], len(BOM)
         stripped = raw.lstrip(SPACE)
         data = stripped.rstrip(SPACE)
-        if data:
+        if holds_more(data, MAX_MESSAGE_VALUES):
+            yield Line(number, start, b"", oversized=True)
+        elif data:
             yield Line(number, start + len(raw) - len(stripped), data)
 
 

@@ -21,7 +21,7 @@ class Malformed:
     lines: tuple[int, ...] = ()
     objects_recovered: int = 0
     chars_lost: int = 0
-    oversized_lines: int = 0  # longer than any row can be; skipped without a look
+    oversized_lines: int = 0  # more bytes or JSON values than any row can have; skipped without a look
     invalid_utf8_lines: int = 0  # read with U+FFFD in place of the broken bytes; not malformed for that alone
 
 

@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -20,6 +21,7 @@ import httpx2
 from compaction import __version__
 from compaction.core import addresses
 from compaction.core.addresses import AddressRules
+from compaction.core.retry_after import retry_after_seconds
 from compaction.hooks.shares import Shares
 from compaction.hooks.threads import Threads
 
@@ -52,6 +54,7 @@ class Answer:
 
     status: int
     body: bytes
+    retry_after_seconds: float | None = None  # what it asks for with a refusal, up to an hour
 
 
 def resolved(host: str, port: int) -> Sequence[str]:
@@ -146,7 +149,8 @@ class GuardedCaller:
         async with httpx2.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
             response = await transport.handle_async_request(pinned)
             try:
-                return Answer(response.status_code, await _limited(response))
+                waits = retry_after_seconds(response.headers, now_seconds=time.time())
+                return Answer(response.status_code, await _limited(response), waits)
             finally:
                 await response.aclose()
 

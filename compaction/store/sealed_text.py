@@ -8,9 +8,26 @@ from typing import Any
 from sqlalchemy import Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
+from compaction import errors
 from compaction.store import bodies
 
 MARK = "sealed:"  # base64 of a packed body follows; a plain text that begins so is stored like that too
+
+
+class Unreadable(str):
+    """Stands for a text whose key is missing, so that the rows around it can be shown; it is never stored."""
+
+    __slots__ = ()
+
+
+UNREADABLE = Unreadable("(encrypted with a key that is not among COMPACTD_BODY_KEYS)")
+
+
+def readable(value: str | None) -> str | None:
+    """`value`, for whoever acts by it. Raises errors.Internal when it cannot be read."""
+    if isinstance(value, Unreadable):
+        raise errors.Internal("A stored text is encrypted with a key that is not among COMPACTD_BODY_KEYS.")
+    return value
 
 
 class SealedText(TypeDecorator[str]):
@@ -22,14 +39,18 @@ class SealedText(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """What is stored."""
         del dialect
+        value = readable(value)
         if value is None or not (bodies.are_sealed() or value.startswith(MARK)):
             return value
         return _sealed(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ANN401 - SQLAlchemy's signature
-        """What was given."""
+        """What was given, or UNREADABLE: one row without its key must not hide a list of others."""
         del dialect
-        return None if value is None else _opened(str(value))
+        try:
+            return None if value is None else _opened(str(value))
+        except errors.Internal:
+            return UNREADABLE
 
 
 def again(stored: str) -> str | None:

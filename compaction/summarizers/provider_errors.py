@@ -14,9 +14,9 @@ from http import HTTPStatus
 
 from compaction import errors
 from compaction.core.jsonbytes import Json
+from compaction.core.retry_after import retry_after_seconds
 from compaction.summarizers.error_text import flatten
 from compaction.summarizers.overflow import Overflow, classify
-from compaction.summarizers.retry_after import retry_after_seconds
 
 FRAGILE_BYTES = 20 * 1024 * 1024  # bodies over this fail with 5xx now and then (bug reports of two clients)
 BODY_LIMITS_BYTES = (32 * 1024 * 1024, 30 * 1024 * 1024, FRAGILE_BYTES)  # Claude API, Google, Bedrock: facts §5, §8

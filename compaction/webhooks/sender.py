@@ -12,7 +12,7 @@ from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
 from compaction.core.webhooks import Attempt
 from compaction.hooks.deadline import GaveUp, TooSlow, within
-from compaction.hooks.guarded import CallProblem, GuardedCaller
+from compaction.hooks.guarded import Answer, CallProblem, GuardedCaller
 from compaction.hooks.signing import signed_headers
 
 _log = telemetry.logger("webhooks")
@@ -39,7 +39,8 @@ class Sender:
     async def send(self, letter: Letter) -> Attempt:
         """What the try came to; nothing is raised but a cancellation of ourselves.
 
-        What the receiver says beside its status is read up to a limit and thrown away. A redirect is a refusal.
+        What the receiver says beside its status and Retry-After is read up to a limit and thrown away. A redirect is a
+        refusal.
         """
         try:
             answer = await within(self._timeout_seconds, self._posted(letter))
@@ -50,13 +51,13 @@ class Sender:
         except Exception as error:  # noqa: BLE001 - whatever a receiver brings about, the courier goes on
             _log.warning("webhook.raised", delivery_id=letter.delivery_id, **telemetry.failure(error))
             return Attempt(problem="internal")
-        return Attempt(status=answer)
+        return Attempt(status=answer.status, retry_after_seconds=answer.retry_after_seconds)
 
-    async def _posted(self, letter: Letter) -> int:
+    async def _posted(self, letter: Letter) -> Answer:
         body = jsonbytes.encode(letter.payload)
         headers = signed_headers(letter.secrets, message_id(letter.delivery_id), datetime.now(UTC), body)
         headers["Content-Type"] = "application/json"
-        return (await self._caller.post(letter.tenant, letter.url, body, headers)).status
+        return await self._caller.post(letter.tenant, letter.url, body, headers)
 
 
 def message_id(delivery_id: str) -> str:

@@ -56,3 +56,10 @@ async def test_what_is_not_gzip_or_ends_too_early_is_malformed(owner: Owner) -> 
         for broken in (b"{}", gzip.compress(b'{"a":1}', mtime=0)[:-4]):
             answer = await refused(owner, operation, broken, content_encoding="gzip")
             assert answer == (400, "invalid_request"), str(operation)
+
+
+async def test_a_crowd_of_empty_gzip_members_is_refused(owner: Owner) -> None:
+    empty = gzip.compress(b"", mtime=0)
+    for operation in with_bodies(owner):
+        answer = await refused(owner, operation, empty * 50_000, content_encoding="gzip")
+        assert answer == (413, "too_large"), str(operation)

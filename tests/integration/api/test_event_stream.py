@@ -110,7 +110,9 @@ async def test_after_the_end_a_browser_is_told_to_come_no_more(app: FastAPI, cli
     assert answer.status_code == 204
 
 
-@pytest.mark.parametrize("last", ["x", "-1", "1.5", "-end", "9" * 30, "1-end-end"])
+@pytest.mark.parametrize(
+    "last", ["1" * 5_000, "0" * 19 + "1" * 5_000, "9" * 19, "x", "-1", "1.5", "-end", "9" * 30, "1-end-end"]
+)
 async def test_a_made_up_last_event_id_is_refused(client: httpx2.AsyncClient, last: str) -> None:
     job_id = await enqueued(client)
     answer = await client.get(f"/v1/compactions/{job_id}/events", headers=STREAM | {"Last-Event-ID": last})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -92,6 +93,28 @@ def test_what_is_no_http_is_refused_and_the_process_lives(server: Server, reques
         received = connection.recv(65_536)
     assert received == b"" or received.startswith(b"HTTP/1.1 4")
     assert httpx2.get(f"{server.url}/healthz").is_success
+
+
+def test_what_is_no_http_gets_a_problem_with_a_code(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(b"GARBAGE\r\n\r\n")
+        head, _, body = answer_on(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"content-type: application/problem+json" in head
+    problem = json.loads(body)
+    assert (problem["status"], problem["code"]) == (400, "invalid_request")
+    assert f"x-request-id: {problem['request_id']}".encode() in head
+
+
+def test_requests_sent_in_one_go_are_answered_in_order(server: Server) -> None:
+    one = b"GET /healthz HTTP/1.1\r\nHost: x\r\n%s\r\n"
+    with server.connect() as connection:
+        connection.sendall(one % b"" + one % b"X-Request-Id: second\r\nConnection: close\r\n")
+        received = b""
+        while more := connection.recv(65_536):
+            received += more
+    assert received.count(b"HTTP/1.1 200 OK") == 2
+    assert received.rindex(b"x-request-id: second") > received.rindex(b"HTTP/1.1 200 OK")
 
 
 @pytest.mark.parametrize(

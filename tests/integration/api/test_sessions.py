@@ -112,3 +112,23 @@ async def test_a_session_that_has_not_changed_is_not_sent_again(client: httpx2.A
     await client.post("/v1/sessions/s1/messages", json={"messages": [{"role": "user", "content": "Hi"}]})
     changed = await client.get("/v1/sessions/s1", headers={"If-None-Match": first.headers["ETag"]})
     assert changed.status_code == 200
+
+
+@pytest.mark.parametrize("name", ["context_window", "max_output_tokens"])
+@pytest.mark.parametrize("tokens", [0, -1, 10_000_001, 10**30, 1.5, "100000", True])
+async def test_a_window_that_no_model_has_is_refused_by_its_name(
+    client: httpx2.AsyncClient, name: str, tokens: object
+) -> None:
+    answer = await client.put("/v1/sessions/s1", json={"model": MODEL, "settings": {name: tokens}})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    wrong = answer.json()["errors"]
+    assert [error["path"] for error in wrong] == ["settings"]
+    assert f"{name} must be a whole number of tokens from 1 to 10000000" in wrong[0]["problem"]
+    assert (await client.get("/v1/sessions/s1")).status_code == 404
+
+
+@pytest.mark.parametrize("tokens", [1, 10_000_000, None])
+async def test_a_window_at_its_bounds_or_none_is_taken(client: httpx2.AsyncClient, tokens: int | None) -> None:
+    settings = {"context_window": tokens, "max_output_tokens": tokens}
+    assert (await client.put("/v1/sessions/s1", json={"model": MODEL, "settings": settings})).status_code == 201
+    assert (await client.get("/v1/sessions/s1")).status_code == 200

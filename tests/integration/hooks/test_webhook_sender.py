@@ -62,6 +62,14 @@ async def test_each_try_has_the_same_id_and_body() -> None:
     assert (first.headers["webhook-id"], first.body) == (second.headers["webhook-id"], second.body)
 
 
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("90", 90.0), ("99999999", 3_600.0), ("-5", 0.0), ("soon", None), ("1" * 5_000, None)]
+)
+async def test_the_pause_that_a_receiver_asks_for_is_read_up_to_an_hour(said: str, seconds: float | None) -> None:
+    async with receiving(answer("", status="429 Slow", headers=f"Retry-After: {said}\r\n")) as receiver:
+        assert await tried(letter(receiver)) == Attempt(status=429, retry_after_seconds=seconds)
+
+
 async def test_a_redirect_is_not_followed() -> None:
     async with receiving(answer("{}")) as elsewhere:
         there = f"Location: http://127.0.0.1:{elsewhere.port}/\r\n"

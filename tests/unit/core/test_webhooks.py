@@ -39,6 +39,15 @@ def test_any_other_status_is_tried_again(status: int) -> None:
     assert verdict.delay_seconds == pytest.approx(20)
 
 
+@pytest.mark.parametrize(
+    ("asked", "delay_seconds"), [(None, 20.0), (0.0, 20.0), (5.0, 20.0), (90.0, 90.0), (3600.0, 3600.0), (1e9, 3600.0)]
+)
+def test_a_receiver_may_ask_for_a_longer_pause_up_to_an_hour(asked: float | None, delay_seconds: float) -> None:
+    verdict = judge(Attempt(429, retry_after_seconds=asked), Standing(2, 60.0, 60.0), dice=MIDDLE)
+    assert (verdict.status, verdict.error) == ("pending", "http_status")
+    assert verdict.delay_seconds == pytest.approx(delay_seconds)
+
+
 def test_what_went_wrong_before_a_status_is_told_by_its_code() -> None:
     verdict = judge(Attempt(problem="timeout"), Standing(1, 0.0), dice=MIDDLE)
     assert (verdict.status, verdict.error, verdict.http_status) == ("pending", "timeout", None)

@@ -1,4 +1,4 @@
-"""How long a provider asks us to wait: Retry-After in seconds, in milliseconds, or as a date."""
+"""How long a provider or a receiver asks us to wait: Retry-After in seconds, in milliseconds, or as a date."""
 
 from __future__ import annotations
 

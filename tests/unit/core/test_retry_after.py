@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.summarizers.retry_after import MAX_RETRY_AFTER_SECONDS, retry_after_seconds
+from compaction.core.retry_after import MAX_RETRY_AFTER_SECONDS, retry_after_seconds
 
 NOON = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
 HEADERS = [
