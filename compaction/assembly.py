@@ -91,7 +91,8 @@ def assemble(task: Task, view: Survey, made: Made, built: Built, start: SessionS
 
 def without_old_results(task: Task, view: Survey, micro: MicroCompaction) -> CompactionResult:
     """The result of micro-compaction alone: the rewritten history, no summary."""
-    return _light(task, view, conversation(micro.messages), micro.cleared_ids, micro.saved_tokens)
+    stay = kept.behind_ours(conversation(micro.messages))
+    return _light(task, view, stay, micro.cleared_ids, micro.saved_tokens)
 
 
 def with_context_edit(task: Task, view: Survey, messages: tuple[Message, ...], edit: CacheEdit) -> CompactionResult:

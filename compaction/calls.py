@@ -150,9 +150,13 @@ async def _counted(plan: CallPlan, now: Course, history: History, summarizer: Su
             raise
         counted = None
     counted = proven if counted is None else counted
-    if counted is None or counted <= (room.fits_tokens or 0):
+    fits = room.fits_tokens or 0
+    if counted is None or counted <= fits:
         return now
-    return replace(fresh, counted_tokens=counted)
+    planned = replace(fresh, counted_tokens=counted)
+    found = PromptTooLong(gap=counted - fits, actual=counted, limit=fits)
+    _note_cut(recorder, planned, found, _cut(plan, planned, await history.load()))
+    return planned
 
 
 async def _call(
@@ -199,14 +203,23 @@ def _request(plan: CallPlan, now: Course, part: _CutPart) -> SummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class _CutPart:
-    """The part of the history that a request sends, and what is missing from it; `last` is the newest cut."""
+    """The part of the history that a request sends, and what all cuts together took from it.
+
+    Seqs are None where no whole stored message went; `remaining_rounds` is None before the first cut.
+    """
 
     messages: tuple[Message, ...]
     dropped: Dropped = field(default_factory=Dropped)
-    last: Cut | None = None
+    first_seq: int | None = None
+    last_seq: int | None = None
+    remaining_rounds: int | None = None
 
     def after(self, cut: Cut) -> _CutPart:
-        return _CutPart(cut.messages, self.dropped.plus(cut.dropped), cut)
+        firsts = [seq for seq in (self.first_seq, cut.first_seq) if seq is not None]
+        lasts = [seq for seq in (self.last_seq, cut.last_seq) if seq is not None]
+        dropped = self.dropped.plus(cut.dropped)
+        ends = min(firsts, default=None), max(lasts, default=None)
+        return _CutPart(cut.messages, dropped, *ends, cut.remaining_rounds)
 
 
 def _cut(plan: CallPlan, now: Course, messages: Sequence[Message]) -> _CutPart:
@@ -246,7 +259,8 @@ def _room(plan: CallPlan, now: Course) -> Room:
 
 
 def _note_cut(recorder: Recorder, now: Course, refusal: PromptTooLong, part: _CutPart) -> None:
-    last, dropped = part.last, part.dropped
+    """The event of a cut: attempt 0 is the one that was planned before a request, from what the provider counted."""
+    dropped = part.dropped
     recorder.event(
         "tengu_compact_ptl_retry",
         {
@@ -257,9 +271,9 @@ def _note_cut(recorder: Recorder, now: Course, refusal: PromptTooLong, part: _Cu
             "dropped_rounds": dropped.rounds,
             "dropped_messages": dropped.messages,
             "dropped_tokens": dropped.tokens,
-            "first_seq": last.first_seq if last else None,
-            "last_seq": last.last_seq if last else None,
-            "remaining_rounds": last.remaining_rounds if last else None,
+            "first_seq": part.first_seq,
+            "last_seq": part.last_seq,
+            "remaining_rounds": part.remaining_rounds,
             "max_output_tokens": now.max_output_tokens,
         },
     )

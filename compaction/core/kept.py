@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from compaction.core import server_summaries
 from compaction.core.boundary import PreservedSegment
 from compaction.core.fields import SIGNED
 from compaction.core.messages import Block, Message
@@ -61,8 +62,20 @@ def chained(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def carried(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Kept messages as they stand in a result: without thinking, in one chain."""
-    return chained(without_thinking(messages))
+    """Kept messages as they stand in a result, behind its summary: without thinking, in one chain.
+
+    Summaries of the API's own among them are text: as blocks they would make it forget ours.
+    """
+    return chained(server_summaries.told(without_thinking(messages)))
+
+
+def behind_ours(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """A history that goes on behind an earlier summary message: the API's own summaries behind that one are text.
+
+    From the first of them on thinking is gone, as behind any rewritten message.
+    """
+    start = server_summaries.first_behind_ours(messages)
+    return tuple(messages) if start is None else without_thinking(server_summaries.told_behind_ours(messages), start)
 
 
 def preserved(messages: Sequence[Message], anchor_uuid: str | None) -> PreservedSegment | None:

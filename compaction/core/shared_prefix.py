@@ -18,6 +18,7 @@ from compaction.core.fields import SIGNED
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message
 from compaction.core.repair import repair
+from compaction.core.server_summaries import first_behind_ours
 from compaction.core.turns import Turn, blocks_of, merge
 
 MAX_MARKS = 4  # facts/anthropic.md §6: breakpoints in one request
@@ -78,9 +79,12 @@ class SharedRequest(Protocol):
 def shared_prefix_body(request: SharedRequest) -> tuple[bytes, tuple[str, ...]]:
     """The JSON body of a streaming request, and the beta headers to send with it.
 
-    Raises PrefixNotShareable when the messages would need any repair, when a call is open at the end, when the session
-    forces a tool call, or when its thinking budget leaves no room for the answer.
+    Raises PrefixNotShareable when the messages would need any repair, when a call is open at the end, when a summary of
+    the API's own would make it forget ours, when the session forces a tool call, or when its thinking budget leaves no
+    room for the answer.
     """
+    if first_behind_ours(request.messages) is not None:
+        raise PrefixNotShareable("a summary of the API's own stands behind one of ours")
     settings = request.session_request if isinstance(request.session_request, dict) else {}
     tally: Counter[str] = Counter()
     front = clean_value([request.session_tools or [], request.session_system or [], _settings(settings)], tally)

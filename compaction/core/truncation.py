@@ -70,6 +70,8 @@ class _Parts:
     sizes: tuple[int, ...]  # one per round
     base: int  # the head and everything beside the messages
     measure: Measure
+    speaker: Message | None  # the first of the head that is no system message: who opens a request, whatever goes
+    marker_size: int
     media_removed: int = 0
 
     @property
@@ -168,7 +170,8 @@ def _parts(messages: Sequence[Message], fixed: int, measure: Measure, media: int
     head = tuple(takewhile(_in_head, messages))
     rounds = tuple(tuple(one.messages) for one in grouping.rounds(messages[len(head) :]))
     sizes = tuple(sum(map(measure, one)) for one in rounds)
-    return _Parts(head, rounds, sizes, fixed + sum(map(measure, head)), measure, media)
+    base = fixed + sum(map(measure, head))
+    return _Parts(head, rounds, sizes, base, measure, _speaker(head), measure(retry_marker()), media)
 
 
 def _gap(refusal: PromptTooLong) -> int | None:
@@ -237,13 +240,18 @@ def _cut_to(parts: _Parts, target: int, sizes: Sequence[int]) -> Cut:
 
 
 def _marker_size(parts: _Parts, index: int) -> int:
-    opening = (*parts.head, *(message for one in parts.rounds[index : index + 1] for message in one))
-    return parts.measure(retry_marker()) if _needs_marker(opening) else 0
+    return parts.marker_size if _needs_marker(parts, index) else 0
 
 
-def _needs_marker(messages: Sequence[Message]) -> bool:
-    first = next((message for message in messages if message.role != "system"), None)
+def _needs_marker(parts: _Parts, index: int) -> bool:
+    """Whether the head and the rounds from `index` on begin with the assistant; asked for each round that goes."""
+    rounds = parts.rounds[index : index + 1]
+    first = parts.speaker or next((found for one in rounds if (found := _speaker(one))), None)
     return first is not None and first.role == "assistant"
+
+
+def _speaker(messages: Sequence[Message]) -> Message | None:
+    return next((message for message in messages if message.role != "system"), None)
 
 
 def _cut_of(parts: _Parts, index: int, shorter: shortening.Shortened | None = None) -> Cut:
@@ -253,7 +261,7 @@ def _cut_of(parts: _Parts, index: int, shorter: shortening.Shortened | None = No
     left = shorter or shortening.Shortened(whole)
     seqs = [message.seq for message in gone if message.seq is not None]
     head = len(parts.head)
-    marker = (retry_marker(),) if _needs_marker(whole) else ()
+    marker = (retry_marker(),) if _needs_marker(parts, index) else ()
     messages = (*left.messages[:head], *marker, *left.messages[head:])
     size = parts.base + sum(parts.sizes[index:]) + _marker_size(parts, index)
     saved = 0 if shorter is None else sum(map(parts.measure, whole)) - sum(map(parts.measure, left.messages))

@@ -14,6 +14,7 @@ from compaction.core.messages import Message
 from compaction.core.open_round import sendable
 from compaction.core.rendering import render_transcript
 from compaction.core.repair import repair
+from compaction.core.server_summaries import told_behind_ours
 from compaction.core.shared_prefix import PrefixNotShareable, shared_prefix_body
 from compaction.core.turns import Turn, merge
 
@@ -63,10 +64,10 @@ def api_messages(messages: Sequence[Message], *, close_open: bool = False) -> li
 
     Ends with either role. Thinking is gone (something before it may have been rewritten), cache marks too. Open calls
     of the last round stay open, so that their results can still be appended, unless `close_open`; attachments that
-    stand behind such a round go before it.
+    stand behind such a round go before it. Summaries of the API's own behind one of ours are told as text.
     """
     sound = all(message.is_sound for message in messages)
-    return repair(merge(sendable(messages)), close_open=close_open, sound=sound)[0]
+    return repair(merge(told_behind_ours(sendable(messages))), close_open=close_open, sound=sound)[0]
 
 
 def fresh_body(request: FreshRequest) -> bytes:

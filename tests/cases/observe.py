@@ -66,7 +66,7 @@ def _reading(play: Play) -> Json:
     """How the first error reply was read; None when there was none."""
     for event in timeline(play):
         told = event["data"]
-        if event["type"] == "tengu_compact_ptl_retry":
+        if event["type"] == "tengu_compact_ptl_retry" and told["attempt"]:  # 0 was planned before any reply
             overflow = told["unit"] == "tokens"
             gap = told["gap"] if overflow else None
             return {"is_overflow": overflow, "gap": gap, "lower_bound": overflow and told["lower_bound"]}

@@ -101,6 +101,9 @@ async def test_cuts_add_up_over_refusals() -> None:
     assert paid.ptl_attempts == 2
     told = [fields["dropped_rounds"] for name, fields in run.recorder.events if name == "tengu_compact_ptl_retry"]
     assert told[1] == paid.dropped_rounds > told[0]
+    ranges = [(fields["first_seq"], fields["last_seq"]) for name, fields in run.recorder.events if "gap" in fields]
+    assert [first for first, _ in ranges] == [1, 1]  # what is told is everything that is missing, not the newest cut
+    assert ranges[1][1] == paid.dropped_messages > ranges[0][1]  # stored from seq 1 on without gaps
 
 
 async def test_a_request_that_cannot_fit_is_counted_and_cut_before_it_is_sent() -> None:
@@ -110,6 +113,28 @@ async def test_a_request_that_cannot_fit_is_counted_and_cut_before_it_is_sent() 
     assert len(run.summarizer.requests) == 1
     assert (paid.ptl_attempts, run.recorder.calls) == (0, 1)
     assert paid.dropped_rounds > 0
+
+
+async def test_a_cut_that_was_planned_is_told_like_any_other_before_the_call() -> None:
+    """30,000 counted where 10,000 fit: the gap of 20,000 belongs to no retry, so the attempt is 0."""
+    run = Run()
+    run.summarizer.counted_tokens = 30_000
+    paid = await run(plan(estimated_tokens=14_000, window_tokens=30_000))
+    names = [name for name, _ in run.recorder.events]
+    assert names.index("tengu_compact_ptl_retry") < names.index("model_call")
+    told = dict(run.recorder.events)["tengu_compact_ptl_retry"]
+    assert (told["attempt"], told["unit"], told["gap"], told["lower_bound"]) == (0, "tokens", 20_000, False)
+    assert (told["dropped_rounds"], told["dropped_tokens"]) == (paid.dropped_rounds, paid.dropped_tokens)
+    assert (told["first_seq"], told["last_seq"]) == (1, paid.dropped_messages)
+
+
+async def test_a_count_that_nothing_can_answer_fails_before_the_call() -> None:
+    """One tiny round that is counted as too long: no text in it can be cut, so nobody is asked."""
+    run = Run(history=(Message(role="user", content="Go.", seq=1),))
+    run.summarizer.counted_tokens = 30_000
+    with pytest.raises(PromptTooLong):
+        await run(plan(estimated_tokens=14_000, window_tokens=30_000))
+    assert (run.summarizer.requests, run.recorder.calls) == ([], 0)
 
 
 async def test_old_tool_results_are_cleared_before_whole_rounds_go() -> None:

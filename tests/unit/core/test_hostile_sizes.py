@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tracemalloc
 
-from compaction.core import attachments, summary, tokens, wire
+from compaction.core import attachments, summary, tokens, truncation, wire
 from compaction.core.messages import Message, Usage
 from compaction.core.recent_files import MAX_FOLLOWED_CHARS
 from compaction.core.session_state import SessionState
 from compaction.core.tool_table import tool_table
+from compaction.errors import PromptTooLong
 from tests.unit.fakes import SECTIONS, summary_reply
 
 ROUND = 20_000
@@ -45,6 +46,15 @@ def test_an_answer_of_very_many_fragments_is_counted() -> None:
     ]
     counted = tokens.session_tokens([Message(role="user", content="q"), *fragments])
     assert counted.tokens >= usage.total_tokens
+
+
+def test_a_long_head_is_not_copied_for_each_round_that_is_dropped() -> None:
+    """100,000 system messages before 20,000 rounds: copying it each time would be two thousand million copies."""
+    head = [Message(role="system", content="s")] * (5 * ROUND)
+    rounds = [Message(role="assistant", content="a" * 40, api_message_id=f"m{number}") for number in range(ROUND)]
+    found = truncation.cut([*head, *rounds], PromptTooLong(gap=999_999_999, actual=1_000_000_000, limit=1))
+    assert (found.dropped_rounds, found.remaining_rounds) == (ROUND - 1, 1)
+    assert found.messages[5 * ROUND] == truncation.retry_marker()
 
 
 def test_a_stored_summary_of_nothing_but_headings_is_read_to_an_end() -> None:

@@ -69,6 +69,23 @@ def test_carried_messages_are_both() -> None:
     assert [(message.uuid, message.parent_uuid) for message in kept.carried(messages)] == [("q", "gone"), ("r", "q")]
 
 
+def test_a_summary_of_the_apis_own_is_kept_as_text() -> None:
+    """As a block it would make the API forget the summary that stands before the kept messages."""
+    block = {"type": "compaction", "content": "What was.", "signature": "SIG"}
+    [found] = kept.carried([says("a", THOUGHT, block, TEXT)])
+    assert found.content == [{"type": "text", "text": "[compaction] What was."}, TEXT]
+
+
+def test_behind_an_earlier_summary_the_apis_own_are_text_and_no_thinking_follows_them() -> None:
+    block = {"type": "compaction", "content": "What was.", "encrypted_content": "XYZ"}
+    ours = Message(role="user", content="Ours.", is_compact_summary=True)
+    messages = (ours, says("a", THOUGHT, TEXT), says("b", THOUGHT, block), says("c", THOUGHT, TEXT))
+    found = kept.behind_ours(messages)
+    assert found[:2] == messages[:2]
+    assert [message.content for message in found[2:]] == [[{"type": "text", "text": "[compaction] What was."}], [TEXT]]
+    assert kept.behind_ours(messages[1:]) == messages[1:]
+
+
 def test_the_preserved_segment_names_both_ends_and_its_anchor() -> None:
     segment = kept.preserved([said("q"), said(None), said("s")], "summary")
     assert segment == PreservedSegment(head_uuid="q", tail_uuid="s", anchor_uuid="summary", messages=3)

@@ -99,6 +99,15 @@ def test_a_conversation_that_begins_with_a_signed_summary_is_marked_at_its_end()
     assert body["messages"][0]["content"] == [summary, text("so", cache_control=MARK), thinking()]
 
 
+def test_where_a_summary_of_the_apis_own_would_hide_ours_nothing_is_shared() -> None:
+    """An unsigned one stands where it is, and the API forgets whatever is before it."""
+    block = {"type": "compaction", "content": "what was", "encrypted_content": "XYZ"}
+    behind = (assistant(block, text("so")), user("go on"))
+    assert body_of(user("go"), *behind)["messages"][1]["content"][0] == block
+    with pytest.raises(PrefixNotShareable, match="behind one of ours"):
+        body_of(user("Ours.", is_compact_summary=True), *behind)
+
+
 def test_the_newest_marks_stay_and_four_are_never_passed() -> None:
     system = [text("a", cache_control=HOUR), text("b", cache_control=HOUR)]
     asked = [user(text(f"q{number}", cache_control=HOUR)) for number in range(4)]

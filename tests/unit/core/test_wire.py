@@ -50,6 +50,23 @@ def test_api_messages_of_nothing_are_nothing() -> None:
     assert wire.api_messages([user(""), assistant(thinking())]) == []
 
 
+@pytest.mark.parametrize("proof", [{"signature": "SIG"}, {"encrypted_content": "XYZ"}])
+def test_a_summary_of_the_apis_own_never_takes_ours_with_it(proof: dict[str, str]) -> None:
+    block = {"type": "compaction", "content": "what was", **proof}
+    ours = user("Ours.", is_compact_summary=True)
+    assert wire.api_messages([ours, assistant(block, text("so")), user("go on")]) == [
+        {"role": "user", "content": "Ours."},
+        {"role": "assistant", "content": [text("[compaction] what was"), text("so")]},
+        {"role": "user", "content": "go on"},
+    ]
+
+
+def test_a_summary_of_the_apis_own_stays_what_it_is_before_ours() -> None:
+    block = {"type": "compaction", "content": "what was", "signature": "SIG"}
+    sent = wire.api_messages([assistant(block), user("Ours.", is_compact_summary=True), assistant("so")])
+    assert sent[0] == {"role": "assistant", "content": [block]}
+
+
 def test_open_calls_of_the_last_round_stay_open_unless_closed() -> None:
     history = [user("go"), assistant(use("t1"))]
     assert wire.api_messages(history)[-1]["role"] == "assistant"

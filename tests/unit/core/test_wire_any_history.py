@@ -44,6 +44,16 @@ def test_with_calls_open_any_history_is_valid_when_their_results_come(history: t
     assert broken_rules([*sent, {"role": "user", "content": [*results, {"type": "text", "text": "And now?"}]}]) == []
 
 
+@settings(max_examples=200, deadline=None)
+@given(histories())
+def test_a_summary_message_of_ours_stands_in_every_list(history: tuple[Message, ...]) -> None:
+    """Whatever follows it, the API's own summaries too, and behind none of these."""
+    ours = Message(role="user", content="OUR SUMMARY.", is_compact_summary=True)
+    told = _text(wire.api_messages([ours, *history]))
+    assert "OUR SUMMARY." in told
+    assert '"compaction"' not in told
+
+
 @settings(max_examples=150, deadline=None)
 @given(histories())
 def test_a_second_checker_agrees(history: tuple[Message, ...]) -> None:
