@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from compaction import calls, events
 from compaction.assembly import Made, assemble, gains, made_of
-from compaction.core import attachments, constraints, partial, pinned, prompts, sharing
+from compaction.core import attachments, constraints, partial, pinned, prompts, sharing, user_words
 from compaction.core.attachments import Built
 from compaction.core.messages import Message
 from compaction.core.results import CompactionResult
@@ -92,7 +92,7 @@ class _Rest:
 async def _rest(task: Task, ports: Ports, view: Survey) -> _Rest:
     messages = await ports.history.load()
     state = attachments.with_transcript_files(task.state, messages, view.kept.messages, task.table)
-    said = constraints.user_texts(_replaced(task, messages))
+    said = user_words.user_texts(_replaced(task, messages))
     return _Rest(said, attachments.build(state, view.kept.messages, task.table))
 
 

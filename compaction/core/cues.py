@@ -8,12 +8,16 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-CueKind = Literal["constraints", "changes", "decisions", "promises"]
+CueKind = Literal["constraints", "changes", "decisions", "promises", "withdrawals", "permissions", "rules"]
 
 _BREAK = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!z\.B\.)(?<!vs\.)\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 _LIST_MARK = re.compile(r"^(?:[-*•>]|\d{1,3}[.)]|#{1,6})\s+|^\[[ x]\]\s+")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_ENDS = (*".!?:;", "\u3002", "\uff01", "\uff1f", "\uff1a", "\uff1b")
+_POLITE = ("can you", "could you", "would you", "will you", "please")  # orders, though they end like questions
 _FENCES = ("```", "~~~", '"""')
 WRAPPED_LINE_CHARS = 50  # a shorter line was ended by its writer, not by the margin
+ANY_LINE_CHARS = 1  # for who must not take half a sentence for a whole one: whatever the line, it may go on
 MAX_SENTENCE_CHARS = 400  # longer "sentences" are pasted data
 
 
@@ -31,32 +35,52 @@ def has_cue(sentence: str, kind: CueKind) -> bool:
     return _pattern(kind).search(sentence.lower().replace("’", "'")) is not None
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of prose: fenced blocks and over-long lines are left out, list marks taken off."""
+def is_question(sentence: str) -> bool:
+    """Whether a sentence asks something and is no polite order."""
+    lowered = sentence.lower()
+    return lowered.rstrip("\"') ").endswith(("?", "\uff1f")) and not lowered.startswith(_POLITE)
+
+
+def unspaced(text: str) -> int:
+    """How many characters are of scripts that put no spaces between words."""
+    return len(_UNSPACED.findall(text))
+
+
+def is_listed(line: str) -> bool:
+    """Whether a line is an item of a list."""
+    return _LIST_MARK.match(line.strip()) is not None
+
+
+def sentences(text: str, *, wrapped_line_chars: int = WRAPPED_LINE_CHARS) -> list[str]:
+    """The sentences of prose: fenced blocks and over-long lines are left out, list marks taken off.
+
+    A line of at least `wrapped_line_chars` goes on in the next one when that begins like the middle of a sentence.
+    """
     found = []
-    for paragraph in _prose(text):
-        for piece in _BREAK.split(paragraph):
+    for paragraph in _prose(text, wrapped_line_chars):
+        for piece in _BREAK.split(_LIST_MARK.sub("", paragraph.strip())):
             sentence = _LIST_MARK.sub("", piece.strip()).strip()
             if sentence and len(sentence) <= MAX_SENTENCE_CHARS:
                 found.append(sentence)
     return found
 
 
-def _prose(text: str) -> list[str]:
+def _prose(text: str, wrapped_line_chars: int) -> list[str]:
     lines: list[str] = []
     fenced = False
     for row in text.split("\n"):
         bare = row.strip()
         if bare.startswith(_FENCES) or (bare.endswith('"""') and bare.count('"""') == 1):
             fenced = not fenced
-        elif not fenced and lines and _continues(lines[-1], row):
+        elif not fenced and lines and _continues(lines[-1], row, wrapped_line_chars):
             lines[-1] = f"{lines[-1].rstrip()} {bare}"
         elif not fenced:
             lines.append(row)
     return lines
 
 
-def _continues(above: str, row: str) -> bool:
-    """Whether `row` goes on with the sentence of a hard-wrapped line."""
+def _continues(above: str, row: str, wrapped_line_chars: int) -> bool:
+    """Whether `row` goes on with the sentence of the line above."""
     start = row.lstrip()[:1]
-    return len(above) >= WRAPPED_LINE_CHARS and start.islower() and above.rstrip()[-1:] not in ".!?:;"
+    inside = start.islower() or (wrapped_line_chars == ANY_LINE_CHARS and unspaced(start) > 0)
+    return len(above.strip()) >= wrapped_line_chars and inside and above.rstrip()[-1:] not in _ENDS

@@ -7,18 +7,13 @@ contradict each other holds is the model's to say (by a "Withdrawn:" line); here
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from compaction.core.constraints import MAX_PINNED, user_texts
-from compaction.core.cues import has_cue, sentences
+from compaction.core.constraints import MAX_PINNED, MAX_PINNED_CHARS
+from compaction.core.cues import has_cue, is_question, sentences
 from compaction.core.messages import Message
-from compaction.core.speech import spoken
+from compaction.core.user_words import scanned, user_texts
 
-MAX_PINNED_CHARS = 10_000  # of all together, some 2,500 tokens: they stand in every later prompt and summary message
-SCANNED_MESSAGE_CHARS = 20_000  # of one text; what stands further behind is pasted data
-SCANNED_CHARS = 500_000  # of all texts, the newest first, so that a huge chat stays cheap
-
-_ASKING = ("can you", "could you", "would you", "will you", "please")
 _MARKS = " .!\"'`“”"
 
 
@@ -39,35 +34,25 @@ def within(listed: Sequence[str]) -> tuple[str, ...]:
     kept: list[str] = []
     room = MAX_PINNED_CHARS
     for text in reversed(listed[-MAX_PINNED:]):
-        room -= len(text)
-        if room < 0:
-            break
-        kept.append(text)
+        if len(text) <= room:  # one that is too long makes room for nobody
+            room -= len(text)
+            kept.append(text)
     return tuple(reversed(kept))
 
 
 def is_constraint(sentence: str) -> bool:
     """Whether a sentence lays down a rule; a question does not, unless it is a polite order."""
-    lowered = sentence.lower()
-    if lowered.rstrip("\"') ").endswith(("?", "\uff1f")) and not lowered.startswith(_ASKING):
-        return False
-    return has_cue(sentence, "constraints")
+    return not is_question(sentence) and has_cue(sentence, "constraints")
 
 
 def _stated(messages: Sequence[Message]) -> list[str]:
     """The user's sentences that lay down a rule, oldest first."""
-    return [found for text in reversed(list(_scanned(messages))) for found in text]
-
-
-def _scanned(messages: Sequence[Message]) -> Iterator[list[str]]:
-    """The rules of each text, newest text first."""
-    room = SCANNED_CHARS
-    for text in reversed(user_texts(messages)):
-        part = text[: min(SCANNED_MESSAGE_CHARS, room)]
-        room -= len(part)
-        if not part:
-            break
-        yield [" ".join(sentence.split()) for sentence in sentences(spoken(part)) if is_constraint(sentence)]
+    return [
+        " ".join(sentence.split())
+        for text in scanned(user_texts(messages))
+        for sentence in sentences(text)
+        if is_constraint(sentence)
+    ]
 
 
 def _key(text: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.core.constraints import MAX_CONSTRAINT_CHARS, MAX_PINNED, pinned, user_texts
+from compaction.core.constraints import MAX_CONSTRAINT_CHARS, MAX_PINNED, MAX_PINNED_CHARS, pinned
 from compaction.core.messages import Message
+from compaction.core.user_words import user_texts
 
-USER = Message(role="user", content="Port it. Never touch\n  the public API! And use tabs.")
+USER = Message(role="user", content="Port it. Never touch\n  the public API! Use tabs.")
 
 
 @pytest.mark.parametrize(
@@ -67,12 +68,79 @@ def test_old_constraints_stay_when_a_summary_forgets_them() -> None:
     assert pinned(("Be brief.",), "no labels here", []) == ("Be brief.",)
 
 
-def test_a_withdrawn_constraint_goes() -> None:
-    assert pinned(("Use tabs.", "Be brief."), 'Withdrawn: "use tabs."\nWithdrawn: never heard of', []) == ("Be brief.",)
+@pytest.mark.parametrize(
+    ("text", "piece"),
+    [
+        ("Never delete the database.", "delete the database"),
+        ("Never delete\nthe database.", "the database"),
+        ("Under no circumstances\ndelete the database.", "delete the database."),
+        ("Never ... delete the database.", "delete the database."),
+        ("Never do one of these:\n- delete the database\n- push to main", "delete the database"),
+        ("Stop. Go on.", "Stop."),
+        ("Should we delete the database?", "Should we delete the database?"),
+        ("绝不要\n删除旧的数据库。", "删除旧的数据库"),
+        ("绝不要删除旧的数据库。", "删除"),
+    ],
+)
+def test_half_a_sentence_is_not_what_the_user_said(text: str, piece: str) -> None:
+    assert pinned((), f"Constraint: {piece}", [text]) == ()
 
 
-def test_the_newest_constraints_win_when_there_are_too_many() -> None:
-    old = tuple(f"Rule {number}." for number in range(MAX_PINNED))
-    found = pinned(old, "Constraint: use tabs.", user_texts([USER]))
-    assert len(found) == MAX_PINNED
-    assert (found[0], found[-1]) == ("Rule 1.", "use tabs.")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Port it. Keep the API. Use tabs.", "Keep the API. Use tabs."),
+        ("My rules:\n\n1. Use tabs\n2. Be brief", "My rules: Use tabs"),
+        ("Use tabs\nBe brief", "Be brief"),
+        ("请修改配置。绝不要删除旧文件。", "绝不要删除旧文件"),
+        ("Well... use tabs.", "Well... use tabs."),
+        ("Use tabs...", "Use tabs..."),
+    ],
+)
+def test_whole_sentences_may_be_named_one_or_several(text: str, words: str) -> None:
+    assert pinned((), f"Constraint: {words}", [text]) == (words,)
+
+
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Use tabs.", "Forget what I said about tabs."),
+        ("Never push to main.", "You may push to main now."),
+        ("Never touch the public API!", "Never mind the public API, touch whatever you need."),
+        ("Be brief.", "Please forget all the rules I gave you."),
+        ("Lösche niemals die alten Backups.", "Du darfst die alten Backups jetzt löschen."),
+        ("绝不要删除旧文件。", "现在可以删除旧文件了。"),
+    ],
+)
+def test_what_the_user_took_back_goes_when_a_summary_says_so(rule: str, later: str) -> None:
+    line = f'Withdrawn: "{rule}"'
+    assert pinned((rule, "Keep the log."), line, [later]) == ("Keep the log.",)
+    assert pinned((rule,), "no such line", [later]) == (rule,)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        ["Push it."],
+        ["The push to main failed."],
+        ["You may use tabs."],
+        ["You may push to main now.", "No wait. Never push to main."],
+    ],
+    ids=["nothing", "short", "no cue", "of something else", "said again"],
+)
+def test_a_model_alone_takes_nothing_back(texts: list[str]) -> None:
+    assert pinned(("Never push to main.",), "Withdrawn: Never push to main.", texts) == ("Never push to main.",)
+
+
+def test_a_rule_that_is_not_on_the_list_cannot_be_taken_back() -> None:
+    assert pinned(("Be brief.",), "Withdrawn: never heard of it", ["Forget the rules."]) == ("Be brief.",)
+
+
+def test_what_a_summary_names_pushes_nothing_out() -> None:
+    """Neither by their number nor by their length."""
+    many = tuple(f"Rule number {number}." for number in range(MAX_PINNED))
+    assert pinned(many, "Constraint: use tabs.", user_texts([USER])) == many
+    long = tuple(f"{number:02} {'x' * 396}." for number in range(25))
+    assert sum(map(len, long)) > MAX_PINNED_CHARS - len("use tabs.")
+    assert pinned(long, "Constraint: use tabs.", user_texts([USER])) == long

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from compaction.core.constraints import MAX_PINNED, pinned
+from compaction.core.constraints import MAX_PINNED, MAX_PINNED_CHARS, pinned
 from compaction.core.messages import Message
-from compaction.core.pinned import MAX_PINNED_CHARS, SCANNED_CHARS, SCANNED_MESSAGE_CHARS, constraints, is_constraint
+from compaction.core.pinned import constraints, is_constraint, within
+from compaction.core.user_words import SCANNED_CHARS, SCANNED_MESSAGE_CHARS, user_texts
 
 
 def user(text: str, **facts: Any) -> Message:  # noqa: ANN401 - the fields of a message
@@ -74,10 +75,15 @@ def test_they_survive_compaction_after_compaction() -> None:
     assert listed == ("Never push to main.",)
 
 
-def test_a_model_can_take_one_back() -> None:
-    listed = constraints([user("Never push to main."), user("On second thought, do push to main.")])
+def test_a_model_can_tell_that_the_user_took_one_back() -> None:
+    messages = [user("Never push to main."), user("On second thought, do push to main.")]
+    listed = constraints(messages)
     assert "Never push to main." in listed
-    assert "Never push to main." not in pinned(listed, "Withdrawn: Never push to main.", [])
+    assert "Never push to main." not in pinned(listed, "Withdrawn: Never push to main.", user_texts(messages))
+
+
+def test_one_that_is_too_long_makes_room_for_nobody() -> None:
+    assert within(("Be brief.", "x" * (MAX_PINNED_CHARS + 1), "Use tabs.")) == ("Be brief.", "Use tabs.")
 
 
 def test_the_newest_win_where_there_are_too_many() -> None:
