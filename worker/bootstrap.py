@@ -76,6 +76,7 @@ class Process:
         """Tells whoever started us that jobs are taken now; what is loaded by now is no garbage."""
         gc.collect()
         gc.freeze()
+        _log.info("worker.ready", owner=self.heart.owner, slots=self.heart.slots)
         if self.settings.ready_file:
             Path(self.settings.ready_file).write_text(self._facts(), encoding="utf-8")
         if self.settings.worker_max_rss_mb is not None:  # not before: until now SIGTERM would end us on the spot

@@ -19,6 +19,7 @@ from api.schemas.compactions import CompactionRequest, Job, JobPage, JobQuery
 from api.schemas.fields import JobPath
 from api.services import services
 from api.waiting import job_at_end, preferred_wait_seconds, retry_after_seconds
+from compaction import tracing
 from compaction.core import traces
 from compaction.core.jobs import Scope
 from compaction.errors import Conflict, InvalidRequest
@@ -30,7 +31,7 @@ router = APIRouter(tags=["compactions"])
 
 MAX_DELAY_DAYS = 30  # a compaction planned for later than a month is a mistake in a date
 TraceParent = Annotated[
-    str | None, Header(alias="traceparent", description="W3C trace context: its trace stands in the worker's log")
+    str | None, Header(alias="traceparent", description="W3C trace context: the job goes on with its trace")
 ]
 _EXAMPLE = {
     "session_id": "agent-7:2026-11-30",
@@ -69,7 +70,7 @@ async def enqueue(
         if work.replay is not None:
             return work.replay
         session = found(await sessions.get(work.conn, caller.tenant_id, wanted.session_id), NO_SESSION)
-        new = replace(_new_job(wanted, session), not_before=not_before, traceparent=traces.traceparent(traceparent))
+        new = replace(_new_job(wanted, session), not_before=not_before, traceparent=_trace(traceparent))
         done = await jobs.enqueue(work.conn, new, announced=not_before is None, caps=held.settings.caps)
         answer = await work.keep(_accepted(done))
     held.enqueued(done)
@@ -160,12 +161,15 @@ async def retry(
         old = found(await jobs.get(work.conn, caller.tenant_id, job_id), NO_JOB)
         if not old.done:
             raise Conflict("The job has not ended; it needs no retry. Cancel it first if it should start anew.")
-        done = await jobs.enqueue(
-            work.conn, _again(old, traces.traceparent(traceparent)), announced=True, caps=held.settings.caps
-        )
+        done = await jobs.enqueue(work.conn, _again(old, _trace(traceparent)), announced=True, caps=held.settings.caps)
         answer = await work.keep(_accepted(done))
     held.enqueued(done)
     return answer
+
+
+def _trace(given: str | None) -> str | None:
+    """Where the job's attempts go on: this request's span, or the caller's where nothing is recorded."""
+    return tracing.current_traceparent() or traces.traceparent(given)
 
 
 def _new_job(wanted: CompactionRequest, session: SessionRow) -> NewJob:
