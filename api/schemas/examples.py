@@ -42,6 +42,15 @@ EXAMPLES: dict[str, Example] = {
         "opened_at": AT,
         "last_error_code": "no_summary",
     },
+    "Erased": {
+        "session_id": SESSION_ID,
+        "messages": 277,
+        "jobs": 3,
+        "cancelled_jobs": 0,
+        "results": 2,
+        "deliveries": 3,
+        "kept_answers": 3,
+    },
     "Envelope": _MESSAGE,
     "Appended": {"session_id": SESSION_ID, "head_seq": 277, "appended": 2, "duplicates": 0, "replaced": 0},
     "Imported": {
