@@ -38,7 +38,7 @@ from worker.provider import Provider, provider_name
 from worker.reconciler import Reconciler
 from worker.retention import Retention
 from worker.run import Runner
-from worker.scrape import Scrape
+from worker.scrape import Health, Scrape
 from worker.shared_limits import SharedLimits
 from worker.sharers import Sharers
 from worker.webhooks import Courier
@@ -165,7 +165,7 @@ def _scrape(settings: Settings, heart: Heart, bridge: Bridge) -> Scrape | None:
     if settings.metrics_port is None:
         return None
     scrape.watch(heart, bridge.lag_seconds)
-    return Scrape(settings.host, settings.metrics_port)
+    return Scrape(settings.host, settings.metrics_port, Health(heart, bridge.lag_seconds, settings.lease_seconds))
 
 
 def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> Reconciler:
