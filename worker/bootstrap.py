@@ -76,6 +76,8 @@ class Process:
         """Tells whoever started us that jobs are taken now; what is loaded by now is no garbage."""
         gc.collect()
         gc.freeze()
+        if self.scrape is not None:
+            self.scrape.health.listens = True
         _log.info("worker.ready", owner=self.heart.owner, slots=self.heart.slots)
         if self.settings.ready_file:
             Path(self.settings.ready_file).write_text(self._facts(), encoding="utf-8")

@@ -41,6 +41,7 @@ class Health:
         self._heart = heart
         self._lag_seconds = lag_seconds
         self._lease_seconds = lease_seconds
+        self.listens = False  # for rings, and for signals
 
     def alive(self) -> str | None:
         """What only a restart would mend; None: nothing."""
@@ -51,8 +52,8 @@ class Health:
         """Why it takes no jobs now; None: it does."""
         if self._heart.draining:
             return "draining"
-        if not self._heart.has_beaten:
-            return "no beat has been stored yet"
+        if not (self.listens and self._heart.has_beaten):
+            return "starting"
         silent = self._heart.silent_seconds()
         return f"no beat has been stored for {silent:.0f} s" if silent > self._lease_seconds else None
 
@@ -61,6 +62,7 @@ class Scrape:
     """Serves registry and health until `stop`; `port` 0 takes any free one. Raises SettingsError when it is taken."""
 
     def __init__(self, host: str, port: int, health: Health) -> None:
+        self.health = health
         self._probes = {"/healthz": health.alive, "/readyz": health.ready}
         self._metrics = make_wsgi_app(metrics.REGISTRY)
         try:
