@@ -143,6 +143,7 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
     """The services, with the bootstrap key made valid; everything is closed afterwards."""
     bodies.use_keys(settings.body_keys)
     database = Database(settings.database_url, pool_size=settings.database_pool)
+    metrics.watch(database.in_use, database.pool_size)
     listener = JobListener(database)
     rings = Rings(doorbell, database)
     depths = Depths(database)

@@ -139,7 +139,7 @@ def start_process(settings: Settings) -> Process:
         runner,
         database,
         Drain(heart, settings.drain_seconds),
-        _scrape(settings, heart, bridge),
+        _scrape(settings, heart, bridge, database),
         closing=(
             *([summarizer.aclose] if isinstance(summarizer, ClaudeSummarizer) else []),
             *([limiter.aclose] if limiter is not None else []),
@@ -162,11 +162,11 @@ def _tell_what_is_ignored(settings: Settings) -> None:
         _log.warning("settings.ignored", problem=problem)
 
 
-def _scrape(settings: Settings, heart: Heart, bridge: Bridge) -> Scrape | None:
+def _scrape(settings: Settings, heart: Heart, bridge: Bridge, database: Database) -> Scrape | None:
     """None where nobody asks for metrics."""
     if settings.metrics_port is None:
         return None
-    scrape.watch(heart, bridge.lag_seconds)
+    scrape.watch(heart, bridge.lag_seconds, database)
     return Scrape(settings.host, settings.metrics_port, Health(heart, bridge.lag_seconds, settings.lease_seconds))
 
 

@@ -16,6 +16,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
 
 from compaction.settings import SettingsError
+from compaction.store.engine import Database
 from worker import metrics
 from worker.heartbeat import Heart
 
@@ -26,8 +27,10 @@ STUCK_SECONDS = 60.0  # a default lease: by then its jobs are others', and only 
 PLAIN = [("Content-Type", "text/plain; charset=utf-8")]
 
 
-def watch(heart: Heart, lag_seconds: Callable[[], float]) -> None:
-    """From now on each scrape asks the heart and the loop how they are."""
+def watch(heart: Heart, lag_seconds: Callable[[], float], database: Database) -> None:
+    """From now on each scrape asks the heart, the loop and the pool how they are."""
+    metrics.CONNECTIONS.labels("in_use").set_function(database.in_use)
+    metrics.CONNECTIONS.labels("total").set(database.pool_size)
     metrics.SLOTS.labels("busy").set_function(heart.running)
     metrics.SLOTS.labels("total").set_function(lambda: heart.slots)
     metrics.LOOP_LAG.set_function(lag_seconds)

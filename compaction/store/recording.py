@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import ModuleType
 
-from sqlalchemy import CTE, SelectBase, UpdateBase
+from sqlalchemy import SelectBase, UpdateBase
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from compaction.store.tables import metadata
 
-_DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")  # as PREPARE takes them
+# Parameters as PREPARE takes them.
+_DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it so
 
 
 def statements_in(module: ModuleType) -> Iterator[tuple[str, str]]:
     """The statements that stand as constants in a module, by name, in Postgres's own words."""
     for name, value in vars(module).items():
-        if isinstance(value, SelectBase | UpdateBase) and not isinstance(value, CTE):
+        if isinstance(value, SelectBase | UpdateBase):
             lines = str(value.compile(dialect=_DIALECT)).splitlines()
             yield name, "\n".join(line.strip() for line in lines if line.strip())
 
