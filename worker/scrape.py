@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 STUCK_SECONDS = 60.0  # a default lease: by then its jobs are others', and only a restart helps
-PLAIN = [("Content-Type", "text/plain; charset=utf-8")]
+PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 
 
 def watch(heart: Heart, lag_seconds: Callable[[], float], database: Database) -> None:
@@ -92,7 +92,7 @@ class Scrape:
             return answer
         problem = probe()
         status = HTTPStatus.OK if problem is None else HTTPStatus.SERVICE_UNAVAILABLE
-        start(f"{status.value} {status.phrase}", PLAIN)
+        start(f"{status.value} {status.phrase}", [PLAIN])  # a list of its own: the server adds the length to it
         return [f"{problem or 'ok'}\n".encode()]
 
 
