@@ -72,6 +72,14 @@ bench-jobs: $(READY)  ## whole jobs by one worker, beside plain arq and taskiq (
 bench-api: $(READY)  ## measure waiting callers and appends on one API process against what is promised
 	@exec $(RUN) -m ops.bench.api
 
+.PHONY: bench-growth
+bench-growth: $(READY)  ## by how much the database grows for a session and for each job on it
+	@exec $(RUN) -m ops.bench.growth
+
+.PHONY: record-release
+record-release: $(READY)  ## write down what this release asks of the database; the next one's migrations are held to it
+	@exec $(RUN) -m ops.release_statements
+
 .PHONY: check
 check: $(READY)  ## lint, format, types, import rules, migrations drift
 	$(RUN) -m ruff check --quiet .

@@ -17,7 +17,7 @@ import uvicorn
 from api.app import create_app
 from api.protocol import BoundedProtocol
 from api.services import Services
-from compaction import telemetry
+from compaction import telemetry, tracing
 from compaction.errors import CompactdError
 from compaction.settings import Settings, SettingsError, settings_from
 
@@ -86,6 +86,11 @@ def main() -> int:
         print(error.message, file=sys.stderr)  # noqa: T201 - there is no log yet
         return 2
     telemetry.configure(settings.log_level, service="api")
+    try:
+        tracing.configure(settings.otlp_endpoint, service="compactd-api")
+    except SettingsError as error:
+        print(error.message, file=sys.stderr)  # noqa: T201 - as a wrong setting is told
+        return 2
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stopped)  # before uvicorn takes over, and when it gives the signal back after its stop
     server = Server(settings)
@@ -94,6 +99,8 @@ def main() -> int:
     except CompactdError as error:
         telemetry.logger("api").error("start.failed", code=error.code, message=error.message)
         return 1
+    finally:
+        tracing.close()
     return 0 if server.started else 1
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from compaction.store.jobs import Enqueued
 
@@ -25,8 +26,18 @@ REQUEST_SECONDS = Histogram(
     registry=REGISTRY,
 )
 
+CONNECTIONS = Gauge(
+    "compaction_database_connections", "Connections of this process's pool", ("state",), registry=REGISTRY
+)
+
 # A caller may send any word as its method; labels must not grow with it.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def watch(in_use: Callable[[], int], pool_size: int) -> None:
+    """From now on each scrape asks the pool how it is."""
+    CONNECTIONS.labels("in_use").set_function(in_use)
+    CONNECTIONS.labels("total").set(pool_size)
 
 
 def enqueued(done: Enqueued) -> None:

@@ -1,4 +1,4 @@
-"""Around every request: its id, one log line, and the last net for failures nobody foresaw.
+"""Around every request: its id, its span, one log line, and the last net for failures nobody foresaw.
 
 Plain ASGI: Starlette's own wrapper would buffer streams and start a task per request.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from uuid import uuid4
 
@@ -17,7 +19,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api import errors, metrics
-from compaction import telemetry
+from compaction import telemetry, tracing
 
 REQUEST_ID = "X-Request-Id"
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds; a line each would bury the others
@@ -38,11 +40,16 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         started = time.monotonic()
-        given = Headers(scope=scope).get(REQUEST_ID, "")
+        headers = Headers(scope=scope)
+        given = headers.get(REQUEST_ID, "")
         request_id = given if _SAFE_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         answer = _Answer(send, request_id)
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            request_span(scope, answer, headers.get("traceparent")) as traceparent,
+            telemetry.traced(traceparent),
+        ):
             await self._run(scope, receive, answer)
             # Behind the answers that are ready by now: of two thousand callers who are woken together, each would
             # wait for the lines of those before him.
@@ -57,6 +64,31 @@ class RequestLog:
                 raise
             request = Request(scope)
             await errors.unexpected(request, error)(scope, receive, answer.send)
+
+
+@contextmanager
+def request_span(scope: Scope, answer: _Answer, given: str | None) -> Iterator[str | None]:
+    """The span around a request that is no probe: its own trace context, or the caller's where nothing is recorded."""
+    if scope["path"] in PROBES:
+        yield given
+        return
+    with tracing.span("request", "server", {}, traceparent=given) as opened:
+        yield tracing.current_traceparent() or given
+        facts = _facts(scope)
+        method = facts["method"] if facts["method"] in metrics.METHODS else "_OTHER"
+        opened.name(f"{method} {facts['route']}")
+        opened.tell(
+            {
+                "http.request.method": str(method),
+                "http.route": str(facts["route"]),
+                "http.response.status_code": answer.status,
+                "compactd.request_id": str(scope["state"]["request_id"]),
+                "compactd.key": None if facts["key"] is None else str(facts["key"]),
+                "compactd.problem_code": None if facts["code"] is None else str(facts["code"]),
+            }
+        )
+        if answer.status is None or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            opened.failed(str(facts["code"] or "broken_off"))
 
 
 class _Answer:

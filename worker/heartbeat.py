@@ -42,6 +42,7 @@ class Heart:
     ) -> None:
         self.owner = owner
         self.draining = False
+        self.has_beaten = False  # Postgres took a beat of this process
         self._provider = provider
         self._due = 0.0
         self._beat_at = time.monotonic()
@@ -133,6 +134,7 @@ class Heart:
         async with database.begin() as conn:
             await worker_rows.beat_worker(conn, self.owner, self.slots, len(held), lag, self.draining, self._provider)
             beat = await job_rows.beat(conn, self.owner, self._lease_seconds, [one.token for one in held])
+        self.has_beaten = True
         self._beat_at = now = time.monotonic()
         for one in held:
             if one.token not in beat.alive:

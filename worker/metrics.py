@@ -66,6 +66,9 @@ TOKENS_AFTER = _counter("tokens_after", "Tokens of what replaced them")
 
 SLOTS = Gauge("compaction_worker_slots", "Slots of this worker", ("state",), registry=REGISTRY)
 LOOP_LAG = Gauge("compaction_event_loop_lag_seconds", "How late this worker's loop turns", registry=REGISTRY)
+CONNECTIONS = Gauge(
+    "compaction_database_connections", "Connections of this process's pool", ("state",), registry=REGISTRY
+)
 HEARTBEAT_AGE = Gauge(
     "compaction_worker_heartbeat_age_seconds", "Since the last beat that was stored", registry=REGISTRY
 )

@@ -24,6 +24,7 @@ from compaction.summarizers.model_directory import TellsLimits
 from compaction.summarizers.models import ModelLimits
 from worker.limiter import Limiter
 from worker.limits import LimitedSummarizer
+from worker.model_spans import TracedSummarizer
 
 FINGERPRINT_CHARS = 12  # 48 bits: enough to tell keys apart, useless to guess one
 
@@ -54,6 +55,7 @@ class Provider:
         self.name = name
         self._database = database
         self._bare = summarizer
+        self._traced = TracedSummarizer(summarizer)
         self._limiter = limiter
         self._base_seconds = base_seconds  # the operator's first pause before a retry; probes follow it
         self._outage = OutageWatch()
@@ -62,7 +64,7 @@ class Provider:
         """What the claimed job's attempt calls."""
         if self.name is None:
             return self._bare
-        watched = _WatchedSummarizer(self._bare, self, on_trial=claim.on_trial)
+        watched = _WatchedSummarizer(self._traced, self, on_trial=claim.on_trial)
         return watched if self._limiter is None else LimitedSummarizer(watched, self._limiter, claim.tenant)
 
     async def limits(self, model: str) -> ModelLimits | None:

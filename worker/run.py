@@ -16,7 +16,7 @@ from compaction.errors import AttemptTimeout, CompactdError, Internal, JobError,
 from compaction.store import jobs as job_rows
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, Finish
-from worker import metrics, verdict
+from worker import attempt_spans, metrics, verdict
 from worker.assignment import Assignments
 from worker.dispatch import Doorbell
 from worker.gate import Gate, Seat
@@ -84,11 +84,12 @@ class Runner:
             await self._commit(claim, replace(verdict.released([]), delay_seconds=QUARANTINE_SECONDS), began)
             return
         metrics.claimed(claim)
-        with telemetry.traced(claim.job.traceparent):
-            await self._carry(claim, seat, began)
+        with attempt_spans.span(claim) as spanned, telemetry.traced(spanned.traceparent, **_ids(claim)):
+            finish = await self._carry(claim, seat, began)
+            spanned.ended(finish)
 
-    async def _carry(self, claim: Claim, seat: Seat, began: float) -> None:
-        """One attempt of a claimed job, to its commit."""
+    async def _carry(self, claim: Claim, seat: Seat, began: float) -> Finish | None:
+        """One attempt of a claimed job, to its commit; what became of it, None when it is another worker's now."""
         recorder = AttemptRecorder(self._database, claim.job.id, claim.token)
         held = self._hold(claim, recorder)
         try:
@@ -99,6 +100,7 @@ class Runner:
                 await self._commit(claim, settled, began)
         finally:
             self._heart.let_go(claim.token)
+        return finish
 
     async def _claim(self, job_id: str) -> Claim | None:
         try:
@@ -187,11 +189,35 @@ class Runner:
                     return  # the lease ends, the job runs again; a paid summary is used again
                 await asyncio.sleep(0.5 * 2**number)
                 continue
-            _log.info("job.finished" if held else "job.fenced", job_id=claim.job.id, status=finish.status)
+            seconds = time.monotonic() - began
+            _log.info("job.finished" if held else "job.fenced", **_ids(claim), **_told(claim, finish, seconds))
             if held:
-                metrics.committed(claim, finish, time.monotonic() - began)
+                metrics.committed(claim, finish, seconds)
             else:
                 metrics.FENCED.inc()
             if following is not None:
                 await self._doorbell.ring(following)
             return
+
+
+def _ids(claim: Claim) -> dict[str, str]:
+    """By which ids a job is found in the logs."""
+    return {"job_id": claim.job.id, "session_id": claim.session.name}
+
+
+def _told(claim: Claim, finish: Finish, seconds: float) -> dict[str, object]:
+    """What the log says of an attempt's end; `session_tokens` are those before and after."""
+    facts: dict[str, object] = {
+        "status": finish.status,
+        "trigger": claim.job.trigger,
+        "attempt": claim.job.attempt,
+        "seconds": round(seconds, 3),
+    }
+    if finish.reason is not None:
+        facts["reason"] = finish.reason
+    if finish.error is not None:
+        facts["code"] = finish.error.get("code")
+    if finish.result is not None:
+        made = finish.result
+        facts |= {"strategy": made.strategy, "session_tokens": [made.pre_tokens, made.post_tokens]}
+    return facts

@@ -21,6 +21,7 @@ from api.schemas.fields import JobPath
 from api.schemas.inline import InlineRequest
 from api.services import services
 from api.waiting import job_at_end, preferred_wait_seconds, retry_after_seconds
+from compaction import tracing
 from compaction.core import traces
 from compaction.core.jobs import Scope
 from compaction.errors import Conflict, InvalidRequest
@@ -33,7 +34,7 @@ router = APIRouter(tags=["compactions"])
 
 MAX_DELAY_DAYS = 30  # a compaction planned for later than a month is a mistake in a date
 TraceParent = Annotated[
-    str | None, Header(alias="traceparent", description="W3C trace context: its trace stands in the worker's log")
+    str | None, Header(alias="traceparent", description="W3C trace context: the job goes on with its trace")
 ]
 _EXAMPLE = {
     "session_id": "agent-7:2026-11-30",
@@ -76,7 +77,7 @@ async def enqueue(
         if work.replay is not None:
             return work.replay
         session = await _session(work.conn, caller.tenant_id, order)
-        new = replace(_new_job(wanted, session), not_before=not_before, traceparent=traces.traceparent(traceparent))
+        new = replace(_new_job(wanted, session), not_before=not_before, traceparent=_trace(traceparent))
         done = await jobs.enqueue(work.conn, new, announced=not_before is None, caps=held.settings.caps)
         if isinstance(order, Inline):
             await order.store_messages(work.conn, session)
@@ -169,9 +170,7 @@ async def retry(
         old = found(await jobs.get(work.conn, caller.tenant_id, job_id), NO_JOB)
         if not old.done:
             raise Conflict("The job has not ended; it needs no retry. Cancel it first if it should start anew.")
-        done = await jobs.enqueue(
-            work.conn, _again(old, traces.traceparent(traceparent)), announced=True, caps=held.settings.caps
-        )
+        done = await jobs.enqueue(work.conn, _again(old, _trace(traceparent)), announced=True, caps=held.settings.caps)
         answer = await work.keep(_accepted(done))
     held.enqueued(done)
     return answer
@@ -188,6 +187,11 @@ async def _session(conn: Connection, tenant_id: int, order: CompactionRequest | 
     if isinstance(order, Inline):
         return await order.create_session(conn, tenant_id)
     return found(await sessions.get(conn, tenant_id, order.session_id), NO_SESSION)
+
+
+def _trace(given: str | None) -> str | None:
+    """Where the job's attempts go on: this request's span, or the caller's where nothing is recorded."""
+    return tracing.current_traceparent() or traces.traceparent(given)
 
 
 def _new_job(wanted: Asked, session: SessionRow) -> NewJob:

@@ -100,7 +100,10 @@ async def _database(held: Services) -> Part:
 
 
 async def _migrations(held: Services) -> Part:
+    """A revision that we do not know is a newer release's: it migrates first, and we go on until we are replaced."""
     revision = await held.revision.read()
+    if revision is not None and revision not in _revisions():
+        return Part(ok=True, detail="ahead: a newer release has migrated")
     at_head = revision in _heads()
     return Part(ok=at_head, detail="at head" if at_head else "behind: run the migrations of this version")
 
@@ -108,6 +111,11 @@ async def _migrations(held: Services) -> Part:
 @cache
 def _heads() -> tuple[str, ...]:
     return migrate.heads()
+
+
+@cache
+def _revisions() -> frozenset[str]:
+    return migrate.revisions()
 
 
 async def _workers(held: Services) -> Part:

@@ -1,23 +1,27 @@
-"""Sessions: create or change one, and see how it stands."""
+"""Sessions: create or change one, see how it stands, erase it."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from api import bodies, openapi
 from api.answers import fresh_answer, json_answer
-from api.auth import Reader, SessionWriter
+from api.auth import Eraser, Reader, SessionWriter
 from api.found import NO_SESSION, found
 from api.intake import decoded, object_fields
 from api.schemas.fields import SessionPath
-from api.schemas.sessions import Session, SessionRequest, StoredSession
+from api.schemas.sessions import Erased, EraseQuery, Session, SessionRequest, StoredSession
 from api.services import services
 from api.session_view import session_view
+from compaction import telemetry
 from compaction.errors import InvalidRequest
-from compaction.store import breakers, sessions
+from compaction.store import breakers, erasing, sessions
 
 router = APIRouter(tags=["sessions"])
+_log = telemetry.logger("api")
 
 _NEXT = openapi.leads_to(
     "session_id", "id", "get_session", "append_messages", "get_messages", "get_context", "get_breaker", "put_state"
@@ -79,6 +83,26 @@ async def get_session(request: Request, caller: Reader, session_id: SessionPath)
         breaker = await breakers.get(conn, row.id)
     view = await session_view(row, live, parameters, breaker, held.settings)
     return fresh_answer(request, view)
+
+
+@router.delete(
+    "/v1/sessions/{session_id}",
+    summary="Erase a session",
+    responses={200: openapi.gives(Erased, "Nothing of it is left"), **openapi.refuses(404, 409)},
+)
+async def erase_session(
+    request: Request, caller: Eraser, session_id: SessionPath, query: Annotated[EraseQuery, Query()]
+) -> Response:
+    """Delete the session with its messages, state, jobs, events, results, webhook deliveries and kept answers.
+
+    Refused while jobs of it have not ended, unless `cancel_jobs=true`: then they end without a result, and a worker
+    that has one writes nothing any more. This cannot be taken back, and backups keep what they have.
+    """
+    async with services(request).database.begin() as conn:
+        done = await erasing.erase(conn, caller.tenant_id, session_id, cancel_jobs=query.cancel_jobs)
+    erased = Erased.of(session_id, found(done, NO_SESSION))
+    _log.warning("session.erased", key=caller.public_id, **erased.model_dump())
+    return json_answer(erased)
 
 
 def _decoded(body: bytes) -> tuple[SessionRequest, dict[str, bytes]]:

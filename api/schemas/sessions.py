@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from api.schemas.breakers import Breaker
-from api.schemas.fields import Answer, Metadata, Name, Request, Text
+from api.schemas.fields import Answer, Metadata, Name, Query, Request, Text
+from compaction.store import erasing
 from compaction.store.session_rows import SessionRow
 
 MAX_WINDOW_TOKENS = 10_000_000  # ten times the largest window that is sold
@@ -159,3 +161,26 @@ class Session(StoredSession):
 
     state: Fullness
     breaker: Breaker
+
+
+class EraseQuery(Query):
+    """What becomes of jobs that have not ended."""
+
+    cancel_jobs: bool = Field(default=False, description="End them too, instead of refusing")
+
+
+class Erased(Answer):
+    """A session that is no more, and how much there was of it."""
+
+    session_id: str
+    messages: int
+    jobs: int
+    cancelled_jobs: int = Field(description="Those of the jobs that had not ended")
+    results: int
+    deliveries: int = Field(description="Webhook deliveries, sent or not")
+    kept_answers: int = Field(description="Answers that were kept for an Idempotency-Key")
+
+    @classmethod
+    def of(cls, session_id: str, done: erasing.Erased) -> Erased:
+        """What `store.erasing` did."""
+        return cls(session_id=session_id, **asdict(done))

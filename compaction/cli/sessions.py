@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -24,13 +25,51 @@ _LEVELS = {
 }
 
 
-def session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
-    """Show how a session stands and what fills its window."""
+def session(
+    session: SessionArgument,
+    *,
+    erase: Annotated[bool, typer.Option("--erase", help="Delete it and everything of it, for good.")] = False,
+    cancel_jobs: Annotated[
+        bool, typer.Option("--cancel-jobs", help="With --erase: also while jobs of it have not ended.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --erase: do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how a session stands and what fills its window, or erase it."""
+    if erase:
+        _erase(session, cancel_jobs=cancel_jobs, yes=yes, as_json=as_json)
+        return
+    if cancel_jobs or yes:
+        raise typer.BadParameter("--cancel-jobs and --yes belong to --erase.")
     found, filled, newest = run(lambda client: _looked_at(client, session))
     if as_json:
         output.print_json({**found, "context": filled})
     else:
         output.show(output.facts(_session_facts(found, newest)), *context_chart(filled))
+
+
+def _erase(session: str, *, cancel_jobs: bool, yes: bool, as_json: bool) -> None:
+    if not yes:
+        _make_sure(session)
+    erased = run(lambda client: client.erase_session(session, cancel_jobs=cancel_jobs))
+    if as_json:
+        output.print_json(erased)
+        return
+    counts = (
+        f"{number(erased['messages'])} messages, {number(erased['jobs'])} jobs, {number(erased['results'])} results"
+    )
+    pairs: list[tuple[str, str | Text]] = [("Erased", erased["session_id"]), ("Gone", counts)]
+    pairs.append(("Left", "nothing here; backups and your own copies keep what they have"))
+    output.show(output.facts(pairs))
+
+
+def _make_sure(session: str) -> None:
+    """Has a person type the session's id. Raises typer.BadParameter where nobody can, and for another id."""
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("--erase deletes for good; say --yes where nobody can be asked.")
+    output.say(f"This deletes the session {session} with all its messages, jobs and results. It cannot be taken back.")
+    if typer.prompt("Type its id to go on", err=True, default="", show_default=False) != session:
+        raise typer.BadParameter("that is another id; nothing was erased.")
 
 
 def breaker(

@@ -26,6 +26,7 @@ from compaction.client.shapes import (
     Breaker,
     ChatRequest,
     Context,
+    Erased,
     Imported,
     InlineFields,
     Job,
@@ -105,6 +106,14 @@ class Client:
     async def session(self, session_id: str) -> Session:
         """How a session stands."""
         return cast("Session", await self._http.json("GET", _session(session_id)))
+
+    async def erase_session(self, session_id: str, *, cancel_jobs: bool = False) -> Erased:
+        """Deletes a session and everything of it, for good. Needs a key with the scope admin or ops.
+
+        Refused (code `conflict`) while jobs of it have not ended, unless `cancel_jobs`.
+        """
+        query: Query = {"cancel_jobs": "true"} if cancel_jobs else {}
+        return cast("Erased", await self._http.json("DELETE", _session(session_id), query=query))
 
     async def context(self, session_id: str) -> Context:
         """What fills the session's window."""

@@ -112,6 +112,18 @@ class Breaker(TypedDict):
     last_error_code: str | None
 
 
+class Erased(TypedDict):
+    """A session that is no more, and how much there was of it."""
+
+    session_id: str
+    messages: int
+    jobs: int
+    cancelled_jobs: int
+    results: int
+    deliveries: int
+    kept_answers: int
+
+
 class Context(TypedDict):
     """What fills a session's window."""
 

@@ -136,6 +136,7 @@ class Client:
     clock_ahead_seconds = _waiting(AsyncClient.clock_ahead_seconds)
     put_session = _waiting(AsyncClient.put_session)
     session = _waiting(AsyncClient.session)
+    erase_session = _waiting(AsyncClient.erase_session)
     context = _waiting(AsyncClient.context)
     append = _waiting(AsyncClient.append)
     messages = _waiting(AsyncClient.messages)

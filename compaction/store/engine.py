@@ -19,7 +19,7 @@ from psycopg.types.array import ListBinaryDumper
 from sqlalchemy import URL, event, exc, make_url
 from sqlalchemy.connectors.asyncio import AsyncAdapt_dbapi_connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
 from compaction import errors
 from compaction.core import jsonbytes
@@ -83,6 +83,7 @@ class Database:
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._engine = _engine(url, pool_size, application_name, answer_seconds)
+        self.pool_size = pool_size
         self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
@@ -120,6 +121,11 @@ class Database:
             finally:
                 await connection.invalidate()  # else SQLAlchemy rolls back what is closed, and logs that it cannot
                 await driver.close()
+
+    def in_use(self) -> int:
+        """How many connections of the pool somebody has now."""
+        pool = self._engine.pool
+        return pool.checkedout() if isinstance(pool, AsyncAdaptedQueuePool) else 0
 
     async def ping(self) -> None:
         """Asks the database for a sign of life. Raises errors.Unavailable."""

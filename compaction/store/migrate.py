@@ -46,6 +46,11 @@ def heads() -> tuple[str, ...]:
     return tuple(ScriptDirectory(str(MIGRATIONS)).get_heads())
 
 
+def revisions() -> frozenset[str]:
+    """All revisions in the code; another one in a database was written by a newer release."""
+    return frozenset(script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions())
+
+
 def differences(url: str) -> list[str]:
     """How the database at `url` differs from `store.tables`, in Alembic's words; empty when there is no drift."""
     engine = _engine(url)

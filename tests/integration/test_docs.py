@@ -19,7 +19,12 @@ from tests.integration.service import KEY, ROOT, Service
 DOCS = ROOT / "docs"
 RUN_HERE = {"client.md": "python", "cli.md": "sh", "formats.md": "sh"}
 # Pages with blocks that other tests run or that are pieces of a receiver's own program.
-ELSEWHERE = {"api.md": "tests/integration/api/test_api_doc.py", "hooks.md": "pieces", "webhooks.md": "pieces"}
+ELSEWHERE = {
+    "api.md": "tests/integration/api/test_api_doc.py",
+    "hooks.md": "pieces",
+    "operations.md": "pieces",
+    "webhooks.md": "pieces",
+}
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -107,3 +108,25 @@ def test_within_a_traced_piece_of_work_each_line_names_the_trace(stream: io.Stri
     traced, *others = lines(stream)
     assert traced["trace_id"] == trace
     assert not [line for line in others if "trace_id" in line]
+
+
+def test_a_warning_is_one_line_that_tells_its_place_and_not_its_text(stream: io.StringIO) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        telemetry.configure("info", service="test", stream=stream)
+        warnings.warn(f"cannot read {SECRET}", RuntimeWarning, stacklevel=1)
+
+    (line,) = lines(stream)
+    assert (line["event"], line["category"], line["level"]) == ("warning", "RuntimeWarning", "warning")
+    assert "test_telemetry.py:" in line["at"]
+    assert SECRET not in stream.getvalue()
+
+
+def test_within_a_job_each_line_has_its_ids(stream: io.StringIO) -> None:
+    with telemetry.traced(None, job_id="j1", session_id="s1"):
+        telemetry.logger("hooks").info("hook.called")
+    telemetry.logger("hooks").info("idle")
+
+    inside, outside = lines(stream)
+    assert (inside["job_id"], inside["session_id"]) == ("j1", "s1")
+    assert "job_id" not in outside

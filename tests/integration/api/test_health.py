@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import httpx2
+import psycopg
 import pytest
 from fastapi import FastAPI
 
@@ -58,3 +59,29 @@ async def test_a_database_that_is_away_is_not_ready_and_its_password_stays_secre
     assert not answer.json()["parts"]["database"]["ok"]
     assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
     assert "secret" not in answer.text + refused.text
+
+
+def _marked(database_url: str, revision: str) -> None:
+    """Has the database say that it is at this revision."""
+    with psycopg.connect(database_url.replace("+psycopg", "")) as conn:
+        conn.execute("UPDATE alembic_version SET version_num = %s", (revision,))
+
+
+async def test_a_newer_releases_migration_leaves_this_one_ready(settings: Settings, database_url: str) -> None:
+    """A rolling upgrade migrates first: were the old processes unready then, nobody would serve."""
+    _marked(database_url, "9999")
+    ahead = settings.model_copy(update={"database_url": database_url})
+    app = create_app(ahead, doorbell=RememberingDoorbell())
+    async with app.router.lifespan_context(app), speaking_to(app, None) as stranger:
+        answer = await stranger.get("/readyz")
+    part = answer.json()["parts"]["migrations"]
+    assert (answer.status_code, part) == (200, {"ok": True, "detail": "ahead: a newer release has migrated"})
+
+
+async def test_an_older_schema_than_the_code_is_not_ready(settings: Settings, database_url: str) -> None:
+    """It would meet columns that are not there yet."""
+    _marked(database_url, "0001")
+    behind = settings.model_copy(update={"database_url": database_url})
+    app = create_app(behind, doorbell=RememberingDoorbell())
+    async with app.router.lifespan_context(app), speaking_to(app, None) as stranger:
+        assert (await stranger.get("/readyz")).status_code == 503

@@ -8,8 +8,8 @@ from pathlib import Path
 from compaction.settings import Settings, settings_from
 
 LINE = re.compile(r"^(#?)([A-Z][A-Z0-9_]*)=(.*)$", re.MULTILINE)
-OURS_ALONE = re.compile(  # read by compose, the local stack or the command line
-    r"(POSTGRES|VALKEY|GRAFANA)_PASSWORD|COMPACTD_(LOCAL_(DIR|ROOT|POSTGRES|VALKEY)|WORKERS|URL|API_KEY)"
+OURS_ALONE = re.compile(  # read by compose, the local stack, the command line or OpenTelemetry's SDK
+    r"OTEL_(EXPORTER_OTLP_HEADERS|TRACES_SAMPLER(_ARG)?)|(POSTGRES|VALKEY|GRAFANA)_PASSWORD|COMPACTD_(LOCAL_(DIR|ROOT|POSTGRES|VALKEY)|WORKERS|URL|API_KEY)"
 )
 MUST = {"COMPACTD_DATABASE_URL": "postgresql+psycopg://x", "COMPACTD_REDIS_URL": "redis://x"}
 

@@ -16,6 +16,7 @@ from compaction.task import Ports
 from tests.unit.fakes import MemoryHistory, MemoryRecorder, ScriptedHooks, ScriptedSummarizer, flat_price, summary_reply
 from worker.gate import Gate, Seat
 from worker.limits import LimitedSummarizer
+from worker.model_spans import TracedSummarizer
 from worker.outside import waiting_outside
 from worker.provider import _WatchedSummarizer
 
@@ -69,11 +70,13 @@ class Deaf:
 
 
 def wrapped(model: WaitingModel, seat: Seat) -> Summarizer:
-    """The model as a job sees it: watched, limited, outside of its seat."""
+    """The model as a job sees it: traced, watched, limited, outside of its seat."""
     anybody: Any = Anybody()
     ports = Ports(
         history=MemoryHistory(()),
-        summarizer=LimitedSummarizer(_WatchedSummarizer(model, anybody, on_trial=False), anybody, "tenant"),
+        summarizer=LimitedSummarizer(
+            _WatchedSummarizer(TracedSummarizer(model), anybody, on_trial=False), anybody, "tenant"
+        ),
         extractive=model,
         recorder=MemoryRecorder(),
         hooks=ScriptedHooks(),
