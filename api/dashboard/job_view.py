@@ -36,6 +36,15 @@ TITLES: Mapping[str, tuple[str, Tone]] = {  # the events that people ask about; 
     "attachments_failed": ("Attachments left out", "warn"),
     "settings_ignored": ("Settings ignored", "warn"),
 }
+FACTS: Mapping[str, tuple[str, ...]] = {  # what is told of an event; of others everything
+    "tengu_compact": (
+        *("strategy", "pre_tokens", "post_tokens", "cost_usd", "ptl_attempts", "dropped_rounds", "dropped_tokens"),
+        *("chain", "turns_since_last", "under_threshold", "degraded", "saved_summary_reused"),
+    ),
+    "tengu_compact_failed": ("code", "retryable", "unit", "gap"),
+    "tengu_partial_compact_failed": ("code", "retryable", "scope", "unit", "gap"),
+    "model_call": ("model", "stop_reason", "cost_usd"),
+}
 OUTCOMES: Mapping[str, tuple[str, Tone]] = {
     "succeeded": ("committed", "good"),
     "skipped": ("nothing to do", "good"),
@@ -77,9 +86,9 @@ def timeline(job: JobRow, attempts: Sequence[AttemptRow], events: Iterable[JobEv
     for attempt in attempts:
         facts: tuple[tuple[str, Json], ...] = (("worker", attempt.owner), ("fencing token", attempt.token))
         entries.append(Entry(attempt.started_at, f"Attempt {attempt.attempt}: claimed", "plain", facts))
-        if attempt.ended_at is not None:
-            entries.append(_ending(attempt, attempt.ended_at))
+    # A commit writes events, the attempt's end and the job's in one moment: this is their order, and sorting keeps it.
     entries += [_happened(event) for event in events]
+    entries += [_ending(attempt, attempt.ended_at) for attempt in attempts if attempt.ended_at is not None]
     if job.ended_at is not None:
         tone: Tone = {"succeeded": "good", "failed": "bad"}.get(job.status, "warn")  # type: ignore[assignment]  # a Tone
         entries.append(Entry(job.ended_at, f"Ended: {job.status}", tone))
@@ -95,7 +104,10 @@ def _ending(attempt: AttemptRow, ended_at: datetime) -> Entry:
 
 def _happened(event: JobEvent) -> Entry:
     title, tone = TITLES.get(event.type, (event.type, "plain"))
-    facts = tuple((name, value) for name, value in event.data.items() if value not in (None, "", [], {}))
+    names = FACTS.get(event.type, tuple(event.data))
+    facts = tuple(
+        (name, event.data[name]) for name in names if event.data.get(name) not in (None, "", [], {}, False, 0)
+    )
     return Entry(event.at, title, tone, facts)
 
 

@@ -144,6 +144,7 @@ def _templates() -> Environment:
         "short": shown.short,
         "span": shown.span,
         "moment": shown.moment,
+        "clock": shown.clock,
         "ago": shown.ago,
         "money": shown.money,
         "label": shown.label,

@@ -65,6 +65,11 @@ def moment(value: datetime | None) -> str:
     return "–" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def clock(value: datetime) -> str:
+    """The time of day to the millisecond, in UTC: what lies close together is told apart."""
+    return value.astimezone(UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
 def ago(value: datetime | None) -> str:
     """How long ago, or in how long."""
     if value is None:

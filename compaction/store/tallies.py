@@ -122,10 +122,12 @@ def _write() -> Any:  # noqa: ANN401 - an Insert of Postgres's own dialect
 
 _WRITE = _write()
 _MARK = select(func.max(job_tallies.c.at) + _PERIOD).where(job_tallies.c.tenant_id == _NONE)
-_NEXT = select(
-    func.coalesce(_MARK.scalar_subquery(), _period(func.now() - literal_column(f"interval '{FIRST_DAYS} days'"))),
-    _period(func.now() - literal_column(f"interval '{SETTLED_SECONDS} seconds'")),
+_OVER = _period(func.now() - literal_column(f"interval '{SETTLED_SECONDS} seconds'"))
+_FIRST_END = select(_period(func.min(jobs.c.ended_at))).where(jobs.c.ended_at.is_not(None)).scalar_subquery()
+_BEGIN = func.greatest(  # of the first count ever: the first end, a week ago at most; a period ago when nothing ended
+    _period(func.now() - literal_column(f"interval '{FIRST_DAYS} days'")), func.coalesce(_FIRST_END, _OVER - _PERIOD)
 )
+_NEXT = select(func.coalesce(_MARK.scalar_subquery(), func.least(_BEGIN, _OVER - _PERIOD)), _OVER)
 _PRUNE = delete(job_tallies).where(job_tallies.c.at < func.now() - literal_column(f"interval '{KEPT_DAYS} days'"))
 _FRESH_FROM = select(
     func.greatest(_MARK.scalar_subquery(), func.now() - literal_column(f"interval '{FRESH_SECONDS} seconds'")),

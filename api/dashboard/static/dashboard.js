@@ -33,7 +33,7 @@
       width: 0,
       points: { show: false },
       paths: uPlot.paths.bars({ size: [0.8, 40], align: 1 }),
-      value: (_, __, ___, point) => (point === null ? "–" : data[at + 1][point]),
+      value: (_, __, ___, point) => (point == null ? "–" : data[at + 1][point]),
     }));
     figure.replaceChildren();
     new uPlot(
@@ -41,8 +41,8 @@
         width: figure.clientWidth,
         height: HEIGHT,
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-        scales: { y: { range: (_, low, high) => [0, Math.max(high, 1)] } },
-        axes: [axis, { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6] }],
+        scales: { x: { range: (_, low, high) => [low, high + 1800] }, y: { range: (_, low, high) => [0, Math.max(high, 1)] } },
+        axes: [{ ...axis, values: [[3600, "{HH}:{mm}", "\n{MM}-{DD}", null, null, null, null, null, 0], [60, "{HH}:{mm}", null, null, null, null, null, null, 0]] }, { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6] }],
         series: [{ value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series],
       },
       [tall[0], ...places.map((at) => tall[at + 1])],
