@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 
+from compaction import telemetry
+from compaction.errors import CompactdError
 from compaction.store import tallies
 from compaction.store.engine import Database
 
 CATCH_UP_SECONDS = 0.5  # between two steps while periods are left: an hour of jobs each
 LOOK_SECONDS = 15.0  # between two looks whether a period is over
 PRUNE_SECONDS = 3_600.0
+
+_log = telemetry.logger("tallying")
 
 
 class Tallying:
@@ -21,13 +25,21 @@ class Tallying:
         self._prune_at = 0.0
 
     async def turn(self) -> None:
-        """The next step, when it is due. Raises Unavailable."""
+        """The next step, when it is due. Never raises: a count that comes later is no reason to stop leading."""
         now = time.monotonic()
         if now < self._due:
             return
+        self._due = now + LOOK_SECONDS
+        try:
+            await self._step(now)
+        except CompactdError as error:
+            _log.warning("tallies.missed", code=error.code)
+
+    async def _step(self, now: float) -> None:
         async with self._database.begin() as conn:
             more = await tallies.count_next(conn)
             if now >= self._prune_at:
                 await tallies.prune(conn)
                 self._prune_at = now + PRUNE_SECONDS
-        self._due = now + (CATCH_UP_SECONDS if more else LOOK_SECONDS)
+        if more:
+            self._due = now + CATCH_UP_SECONDS

@@ -107,7 +107,7 @@ def _write() -> Any:  # noqa: ANN401 - an Insert of Postgres's own dialect
         ended.c.model,
         *(cast(func.sum(ended.c[name]), job_tallies.c[name].type) for name in _SUMS),
     ).group_by(ended.c.at, ended.c.outcome, ended.c.model)
-    moments = func.generate_series(_FROM, _UNTIL - _PERIOD, _PERIOD).table_valued("at", name="moments")
+    moments = func.generate_series(_FROM, _UNTIL - _PERIOD, _PERIOD).table_valued("at", name="moments").render_derived()
     marks = select(
         everybody,
         cast(moments.c.at, _AT),
