@@ -14,14 +14,14 @@ from api.retrying import again
 from api.services import Services
 from compaction.errors import CompactdError, TooManyRequests, Unavailable
 from compaction.store import breakers, job_search, jobs
-from compaction.store.job_search import FoundJob, FoundPage, JobFilter
+from compaction.store.job_search import Counted, FoundJob, JobFilter
 from compaction.store.reach import Reach
 
 Action = Literal["retry", "cancel", "reset"]
 
-COUNTED = 10_000  # jobs that a dry run counts: 100 ms; above it the page says "more than"
 STEP = 500  # jobs of one step: two seconds on a slow disk
 SAMPLE = 10  # shown before one confirms
+LOOKS = 10  # at SCAN jobs each, before a step gives up finding more
 
 
 @dataclass(slots=True)
@@ -41,19 +41,32 @@ def wanted(choice: JobChoice, action: Action) -> JobFilter:
     return choice.filter(live_only=True) if action == "cancel" else choice.filter(blocked_only=True)
 
 
-async def dry_run(held: Services, reach: Reach, choice: JobChoice, action: Action) -> FoundPage:
-    """What the deed would change, up to COUNTED jobs; nothing is changed."""
+async def dry_run(held: Services, reach: Reach, choice: JobChoice, action: Action) -> Counted:
+    """What the deed would change; nothing is changed."""
     async with held.database.connect() as conn:
-        return await job_search.search(conn, reach, wanted(choice, action), limit=COUNTED)
+        return await job_search.count(conn, reach, wanted(choice, action))
+
+
+async def sample(held: Services, reach: Reach, choice: JobChoice, action: Action, limit: int) -> list[FoundJob]:
+    """The next jobs that the deed would change, newest first."""
+    found: list[FoundJob] = []
+    cursor: str | None = None
+    async with held.database.connect() as conn:
+        for _ in range(LOOKS):
+            left = limit - len(found)
+            listed = await job_search.search(conn, reach, wanted(choice, action), limit=left, cursor=cursor)
+            found += listed.jobs
+            cursor = listed.cursor
+            if len(found) >= limit or cursor is None:
+                break
+    return found
 
 
 async def step(held: Services, reach: Reach, choice: JobChoice, action: Action, *, with_breakers: bool) -> Outcome:
     """Does it to the next STEP jobs."""
-    async with held.database.connect() as conn:
-        listed = await job_search.search(conn, reach, wanted(choice, action), limit=STEP)
     outcome = Outcome()
     closed: set[int] = set()
-    for job in listed.jobs:
+    for job in await sample(held, reach, choice, action, STEP):
         try:
             if (action == "reset" or with_breakers) and job.session_id not in closed:
                 closed.add(job.session_id)

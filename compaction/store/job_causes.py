@@ -13,11 +13,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Select, Text, bindparam, cast, exists, literal_column, select
+from sqlalchemy import Boolean, ColumnElement, Select, Text, bindparam, cast, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction.store.job_rows import status_is
-from compaction.store.job_search import id_around
+from compaction.store.job_search import id_around, newest_of
 from compaction.store.reach import Reach
 from compaction.store.tables import jobs, sessions
 
@@ -63,9 +63,7 @@ class _Failure:
 
 @cache
 def _failures(*, walled: bool) -> Select[Any]:
-    newer = jobs.alias("newer")
-    moved_on = exists().where(newer.c.session_id == jobs.c.session_id, newer.c.id > jobs.c.id)
-    is_open: ColumnElement[bool] = cast(~moved_on, Boolean)
+    is_open: ColumnElement[bool] = cast(newest_of(jobs) == jobs.c.id, Boolean)
     return (
         select(
             jobs.c.id,

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    FromClause,
     Integer,
     Select,
     Subquery,
@@ -34,7 +35,7 @@ from compaction.store.job_rows import status_is
 from compaction.store.reach import Reach
 from compaction.store.tables import breakers, jobs, results, sessions, tenants
 
-SCAN = 20_000  # rows that one look touches at most: some 50 ms
+SCAN = 10_000  # rows that one look touches at most: some 50 ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,19 +103,24 @@ _MORE_COLUMNS = ("ended_at", "was_compacted", "reason", "error")
 
 def _conditions(found: Subquery, given: frozenset[str]) -> list[ColumnElement[bool]]:
     """What is judged on the rows that an index found."""
-    newer = jobs.alias("newer")
-    moved_on = exists().where(newer.c.session_id == found.c.session_id, newer.c.id > found.c.id)
     blocked = exists().where(breakers.c.session_id == found.c.session_id, breakers.c.opened_at.is_not(None))
     known: dict[str, ColumnElement[bool]] = {
         "b_trigger": found.c.trigger == bindparam("b_trigger", type_=Text),
         "b_strategy": func.coalesce(results.c.strategy, found.c.strategy) == bindparam("b_strategy", type_=Text),
         "b_after": found.c.created_at >= bindparam("b_after", type_=jobs.c.created_at.type),
         "b_before": found.c.created_at < bindparam("b_before", type_=jobs.c.created_at.type),
-        "open_only": status_is(found, "failed", "cancelled") & ~moved_on,
+        "open_only": status_is(found, "failed", "cancelled") & (newest_of(found) == found.c.id),
         "live_only": status_is(found, "queued", "running", "retrying"),
         "blocked_only": blocked,
     }
     return [condition for name, condition in known.items() if name in given]
+
+
+def newest_of(found: FromClause) -> ColumnElement[Any]:
+    """The newest job of the row's session. One look into an index for each row: as an anti-join it read all jobs."""
+    newest = jobs.alias("newest")
+    of_session = select(newest.c.id).where(newest.c.session_id == found.c.session_id)
+    return of_session.order_by(newest.c.id.desc()).limit(literal_column("1")).scalar_subquery()
 
 
 def _scanned(reach: Reach, status: str | None, given: frozenset[str]) -> Subquery:
@@ -165,13 +171,39 @@ def _extent(reach: Reach, status: str | None, given: frozenset[str]) -> Select[A
     return select(func.count(), last, func.min(found.c.created_at)).select_from(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many jobs match and of how many sessions; `at_least` when the look was cut before its end."""
+
+    jobs: int
+    sessions: int
+    at_least: bool
+
+
+@cache
+def _count(reach: Reach, status: str | None, given: frozenset[str]) -> Select[Any]:
+    found = _scanned(reach, status, given)
+    matching = select(func.count(), func.count(found.c.session_id.distinct()))
+    joined = matching.select_from(found).outerjoin(results, results.c.job_id == found.c.id)
+    touched = select(func.count()).select_from(_scanned(reach, status, given)).scalar_subquery()
+    return joined.add_columns(touched).where(*_conditions(found, given))
+
+
+async def count(conn: AsyncConnection, reach: Reach, wanted: JobFilter) -> Counted:
+    """How many of the newest SCAN jobs that an index finds match."""
+    values, given = _given(wanted, None)
+    jobs_, sessions_, touched = (
+        await conn.execute(_count(_same_for_all(reach), wanted.status, given), values | reach.values)
+    ).one()
+    return Counted(jobs_, sessions_, touched >= SCAN)
+
+
 async def search(
     conn: AsyncConnection, reach: Reach, wanted: JobFilter, *, limit: int = 50, cursor: str | None = None
 ) -> FoundPage:
     """A page of jobs, newest first. Raises errors.InvalidRequest for a made-up cursor."""
-    values = _values(wanted, cursor)
-    given = frozenset(values) | {name for name in ("open_only", "live_only", "blocked_only") if getattr(wanted, name)}
-    walled = Reach(0) if reach.is_walled else Reach()  # the statement is the same for every tenant
+    values, given = _given(wanted, cursor)
+    walled = _same_for_all(reach)
     bound = values | reach.values
     rows = await conn.execute(_page(walled, wanted.status, given), bound | {"b_limit": limit + 1})
     listed = [FoundJob(*row) for row in rows]
@@ -182,6 +214,18 @@ async def search(
     if touched < SCAN:
         return FoundPage(kept, None)
     return FoundPage(kept, cursors.encode_uuid(last), back_to)
+
+
+def _same_for_all(reach: Reach) -> Reach:
+    """What a statement is made for: it is the same for every tenant."""
+    return Reach(0) if reach.is_walled else Reach()
+
+
+def _given(wanted: JobFilter, cursor: str | None) -> tuple[dict[str, Any], frozenset[str]]:
+    """The values of a look, and the names of its conditions."""
+    values = _values(wanted, cursor)
+    flags = {name for name in ("open_only", "live_only", "blocked_only") if getattr(wanted, name)}
+    return values, frozenset(values) | flags
 
 
 def _values(wanted: JobFilter, cursor: str | None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ FROM drawn;
 INSERT INTO results (job_id, session_id, lease_token, strategy, model, pre_tokens, post_tokens, usage, cost_usd, ptl_attempts,
                      dropped, covers_through_seq, prefix_hash, degraded, hook_results, body, created_at)
 SELECT id, session_id, 1, (ARRAY['fresh','shared_prefix','microcompact'])[1 + (random() * 2)::int], 'claude-haiku-4-5',
-  150000, 9000, '{}', 0.1, 0, '{"rounds": 0, "messages": 0, "tokens": 0}', 20, '', false, '[]', '', ended_at
+  150000, 9000, '{}', 0.1, 0, '{"rounds": 0, "messages": 0, "tokens": 0}', 20, '', false, '[]', decode(':body', 'hex'), ended_at
 FROM jobs WHERE was_compacted;
 
 INSERT INTO jobs (tenant_id, session_id, trigger, priority, max_attempts, deadline_at)

@@ -34,14 +34,15 @@ async def dry_run(request: Request, viewer: Looking, action: Annotated[Action, Q
         choice = choice.model_copy(update={"before": datetime.now(UTC)})
     async with held.database.connect() as conn:
         within = found(await reach.narrowed(conn, viewer.reach, choice.tenant), NO_TENANT)
-    listed = await bulk_deeds.dry_run(held, within, choice, action)
+    counted = await bulk_deeds.dry_run(held, within, choice, action)
+    sample = await bulk_deeds.sample(held, within, choice, action, bulk_deeds.SAMPLE)
     facts: dict[str, Any] = {
         "action": action,
         "choice": choice,
-        "count": len(listed.jobs),
-        "more": listed.cursor is not None,
-        "sample": listed.jobs[: bulk_deeds.SAMPLE],
-        "sessions": len({job.session_id for job in listed.jobs}),
+        "count": max(counted.jobs, len(sample)),
+        "more": counted.at_least,
+        "sample": sample,
+        "sessions": counted.sessions,
         "step": bulk_deeds.STEP,
     }
     return page(request, "bulk_confirm.html", viewer, **facts)
@@ -69,4 +70,4 @@ async def run(request: Request, viewer: Acting, fields: Sent) -> Response:
         )
     left = await bulk_deeds.dry_run(held, within, choice, action)
     facts: dict[str, Any] = {"action": action, "choice": choice, "outcome": outcome, "with_breakers": with_breakers}
-    return page(request, "bulk_done.html", viewer, left=len(left.jobs), more=left.cursor is not None, **facts)
+    return page(request, "bulk_done.html", viewer, left=left.jobs, more=left.at_least, **facts)
