@@ -1,8 +1,8 @@
 """`make bench-dashboard`: every page of the dashboard on a service with a million jobs, against what is promised.
 
 A real API process on a Postgres of its own, filled with a month of jobs of twenty tenants. The leader has
-counted before, as in a service that runs. Pages are asked for one after the other, as people do; each is measured to the
-last byte, for the operator who sees all tenants and for one tenant's.
+counted before, as in a service that runs. Pages are asked for one after the other, as people do; each is measured
+to the last byte, for the operator who sees all tenants and for one tenant's.
 """
 
 from __future__ import annotations

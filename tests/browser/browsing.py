@@ -13,7 +13,7 @@ from tests.integration.service import KEY
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_MS = 30_000  # a busy machine; nothing here is about speed
-DESK = {"width": 1280, "height": 900}
+DESK = {"width": 1200, "height": 760}
 PHONE = {"width": 375, "height": 812}
 REQUIRED = "COMPACTD_HAS_BROWSER"  # set where a browser was installed: then no test may be skipped for want of one
 MISSING = f"no Chromium on PATH ({', '.join(NAMES)}): apt-get install chromium"

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import psycopg
 from playwright.sync_api import Browser
 
 from compaction.store import migrate
@@ -15,6 +16,7 @@ from tests.browser.browsing import MISSING, context_of, executable, launched, si
 from tests.browser.scene import filled
 from tests.integration.service import Json, Service
 
+A_DAY = Path(__file__).with_name("a_day.sql")
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 
 
@@ -23,14 +25,13 @@ def pages(named: dict[str, Json]) -> dict[str, str]:
     return {
         "overview": "/dashboard",
         "failures": "/dashboard/failures",
-        "jobs": "/dashboard/jobs",
+        "jobs": "/dashboard/jobs?status=failed",
         "job": f"/dashboard/jobs/{named['cut']['id']}",
         "job-failed": f"/dashboard/jobs/{named['refused']['id']}",
         "session": "/dashboard/session?name=nightly",
         "breakers": "/dashboard/breakers",
         "workers": "/dashboard/workers",
         "bulk": "/dashboard/jobs/all?action=retry&status=failed&code=no_summary",
-        "audit": "/dashboard/audit",
     }
 
 
@@ -43,7 +44,22 @@ def shoot(browser: Browser, url: str, addresses: dict[str, str], folder: Path, *
         for name, address in addresses.items():
             page.goto(address)
             page.wait_for_load_state("networkidle")
-            page.screenshot(path=folder / f"{name}{mark}.png", full_page=name not in {"session", "job"} or bool(mark))
+            page.screenshot(
+                path=folder / f"{name}{mark}.png", full_page=folder != FOLDER
+            )  # of docs: what one sees first
+
+
+def shoot_deed(browser: Browser, url: str, folder: Path) -> None:
+    """What a bulk deed leaves: its result, and the audit log."""
+    with context_of(browser, url) as context:
+        page = context.new_page()
+        sign_in(page)
+        page.goto("/dashboard/jobs/all?action=retry&status=failed&code=no_summary")
+        page.get_by_label("Yes, retry").check()
+        page.get_by_role("button", name="Retry").click()
+        page.get_by_role("status").wait_for()
+        page.goto("/dashboard/audit")
+        page.screenshot(path=folder / "audit.png", clip={"x": 0, "y": 0, "width": 1200, "height": 420})
 
 
 def main(folder: Path) -> int:
@@ -61,9 +77,12 @@ def main(folder: Path) -> int:
             migrate.upgrade(url)
             with Valkey(Path(place) / "valkey") as valkey, Service(Path(place), url, valkey.url()) as service:
                 addresses = pages(filled(service))
+                with psycopg.connect(postgres.url("pictures"), autocommit=True) as connection:
+                    connection.execute(A_DAY.read_bytes())
                 with launched(program) as browser:
                     at = str(service.http.base_url)
                     shoot(browser, at, addresses, folder)
+                    shoot_deed(browser, at, folder)
                     for look in ({"dark": True}, {"phone": True}):
                         few = {name: addresses[name] for name in ("overview", "job")}
                         shoot(browser, at, few if folder == FOLDER else addresses, folder, **look)

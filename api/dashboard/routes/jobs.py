@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from api.dashboard import runbooks
 from api.dashboard.job_choice import chosen
 from api.dashboard.pages import PageRoute, moved, page
 from api.dashboard.viewers import Acting, Looking
@@ -39,6 +40,8 @@ async def job_list(request: Request, viewer: Looking) -> Response:
         "statuses": STATUSES,
         "triggers": TRIGGERS,
         "strategies": STRATEGIES,
+        "codes": sorted(runbooks.advice()),
+    ,
     }
     return page(request, "jobs.html", viewer, **facts)
 

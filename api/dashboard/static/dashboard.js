@@ -41,7 +41,7 @@
         width: figure.clientWidth,
         height: HEIGHT,
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-        scales: { x: { range: (_, low, high) => [low, high + 1800] }, y: { range: (_, low, high) => [0, Math.max(high, 1)] } },
+        scales: { x: { range: (_, low, high) => [low, high + 1800] }, y: { range: (_, low, high) => [0, Math.max(1.08 * high, 1)] } },
         axes: [{ ...axis, values: [[3600, "{HH}:{mm}", "\n{MM}-{DD}", null, null, null, null, null, 0], [60, "{HH}:{mm}", null, null, null, null, null, null, 0]] }, { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6] }],
         series: [{ value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series],
       },

@@ -135,7 +135,7 @@ async def test_every_statement_of_a_tenants_visit_names_the_tenant(app: FastAPI,
 async def test_an_operator_of_a_tenant_does_everything_there(app: FastAPI, owner: Owner) -> None:
     async with visiting(app, owner.key) as visitor:
         assert "no_summary" in await visitor.text("/failures")
-        assert CANARY in await visitor.text("/session?name=talk")
+        assert CANARY in await visitor.text("/session?name=talk&view=full")
         assert (await visitor.post("/breakers/reset", tenant=owner.tenant, session="broken")).status_code == 303
         assert "No breaker is open" in await visitor.text("/breakers")
         retried = await visitor.post(f"/jobs/{owner.job}/retry")
