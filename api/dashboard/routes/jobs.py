@@ -41,7 +41,6 @@ async def job_list(request: Request, viewer: Looking) -> Response:
         "triggers": TRIGGERS,
         "strategies": STRATEGIES,
         "codes": sorted(runbooks.advice()),
-    ,
     }
     return page(request, "jobs.html", viewer, **facts)
 
