@@ -78,6 +78,7 @@ def _failures(*, walled: bool) -> Select[Any]:
         .join(sessions, sessions.c.id == jobs.c.session_id)
         .where(
             status_is(jobs, "failed"),
+            jobs.c.ended_at.is_not(None),  # the words of ix_jobs_unhappy
             jobs.c.id >= bindparam("b_first_id", type_=jobs.c.id.type),
             *Reach(0 if walled else None).wall(jobs.c.tenant_id),
         )

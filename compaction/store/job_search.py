@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from compaction.core.jobs import Status
 from compaction.core.jsonbytes import Json
 from compaction.store import cursors, plain
 from compaction.store.job_reads import SLACK_SECONDS
@@ -89,6 +90,7 @@ class FoundPage:
     looked_back_to: datetime | None = None
 
 
+UNHAPPY: tuple[Status, ...] = ("failed", "cancelled")
 _ID = jobs.c.id.type
 _CODE: ColumnElement[Any] = literal_column("jobs.error ->> 'code'", Text)
 _BY_INDEX: dict[str, ColumnElement[bool]] = {
@@ -109,7 +111,7 @@ def _conditions(found: Subquery, given: frozenset[str]) -> list[ColumnElement[bo
         "b_strategy": func.coalesce(results.c.strategy, found.c.strategy) == bindparam("b_strategy", type_=Text),
         "b_after": found.c.created_at >= bindparam("b_after", type_=jobs.c.created_at.type),
         "b_before": found.c.created_at < bindparam("b_before", type_=jobs.c.created_at.type),
-        "open_only": status_is(found, "failed", "cancelled") & (newest_of(found) == found.c.id),
+        "open_only": status_is(found, *UNHAPPY) & (newest_of(found) == found.c.id),
         "live_only": status_is(found, "queued", "running", "retrying"),
         "blocked_only": blocked,
     }
@@ -129,9 +131,11 @@ def _scanned(reach: Reach, status: str | None, given: frozenset[str]) -> Subquer
     if status is not None:
         wanted.append(jobs.c.status == literal_column(f"'{status}'"))
     elif "open_only" in given:
-        wanted.append(status_is(jobs, "failed", "cancelled"))
+        wanted.append(status_is(jobs, *UNHAPPY))
     elif "live_only" in given:
         wanted.append(status_is(jobs, "queued", "running", "retrying"))
+    if status in UNHAPPY or "open_only" in given:
+        wanted.append(jobs.c.ended_at.is_not(None))  # the words of ix_jobs_unhappy
     if "b_session" in given:
         of_name = select(sessions.c.id).where(sessions.c.name == bindparam("b_session", type_=Text))
         wanted.append(jobs.c.session_id.in_(of_name.where(*reach.wall(sessions.c.tenant_id))))
@@ -140,9 +144,18 @@ def _scanned(reach: Reach, status: str | None, given: frozenset[str]) -> Subquer
     return rows.order_by(jobs.c.id.desc()).limit(literal_column(str(SCAN))).subquery("found")
 
 
+def _matching(reach: Reach, status: str | None, given: frozenset[str]) -> Select[Any]:
+    """Those of the touched rows that are wanted; the result's row is looked up only where it decides."""
+    found = _scanned(reach, status, given)
+    matching = select(found)
+    if "b_strategy" in given:
+        matching = matching.outerjoin(results, results.c.job_id == found.c.id)
+    return matching.where(*_conditions(found, given)).order_by(found.c.id.desc())
+
+
 @cache
 def _page(reach: Reach, status: str | None, given: frozenset[str]) -> Select[Any]:
-    found = _scanned(reach, status, given)
+    found = _matching(reach, status, given).limit(bindparam("b_limit", type_=Integer)).subquery("matching")
     names = {
         "tenant": tenants.c.name,
         "session": sessions.c.name,
@@ -157,9 +170,7 @@ def _page(reach: Reach, status: str | None, given: frozenset[str]) -> Select[Any
         .join(sessions, sessions.c.id == found.c.session_id)
         .join(tenants, tenants.c.id == found.c.tenant_id)
         .outerjoin(results, results.c.job_id == found.c.id)
-        .where(*_conditions(found, given))
         .order_by(found.c.id.desc())
-        .limit(bindparam("b_limit", type_=Integer))
     )
 
 
@@ -182,11 +193,9 @@ class Counted:
 
 @cache
 def _count(reach: Reach, status: str | None, given: frozenset[str]) -> Select[Any]:
-    found = _scanned(reach, status, given)
-    matching = select(func.count(), func.count(found.c.session_id.distinct()))
-    joined = matching.select_from(found).outerjoin(results, results.c.job_id == found.c.id)
+    matching = _matching(reach, status, given).subquery("matching")
     touched = select(func.count()).select_from(_scanned(reach, status, given)).scalar_subquery()
-    return joined.add_columns(touched).where(*_conditions(found, given))
+    return select(func.count(), func.count(matching.c.session_id.distinct()), touched).select_from(matching)
 
 
 async def count(conn: AsyncConnection, reach: Reach, wanted: JobFilter) -> Counted:

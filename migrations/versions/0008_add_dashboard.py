@@ -13,6 +13,7 @@ depends_on: str | None = None
 
 NOW = sa.text("now()")
 ZERO = sa.text("0")
+UNHAPPY = sa.text("status IN ('failed','cancelled') AND ended_at IS NOT NULL")
 CODE = sa.text("(error ->> 'code')")
 
 
@@ -20,9 +21,7 @@ def upgrade() -> None:
     _create_audit_entries()
     _create_job_tallies()
     op.create_index("ix_jobs_ended_at", "jobs", ["ended_at"], postgresql_where=sa.text("ended_at IS NOT NULL"))
-    op.create_index(
-        "ix_jobs_unhappy", "jobs", ["status", "id"], postgresql_where=sa.text("status IN ('failed','cancelled')")
-    )
+    op.create_index("ix_jobs_unhappy", "jobs", ["status", "id"], postgresql_where=UNHAPPY)
     op.create_index("ix_jobs_code_id", "jobs", [CODE, "id"], postgresql_where=sa.text("error IS NOT NULL"))
 
 
