@@ -39,7 +39,11 @@ async def succeed(stage: Stage, session: SessionRow) -> str:
 
 
 async def search(
-    database: Database, reach: Reach, cursor: str | None = None, limit: int = 50, **wanted: Any
+    database: Database,
+    reach: Reach,
+    cursor: str | None = None,
+    limit: int = 50,
+    **wanted: Any,  # noqa: ANN401 - fields of a JobFilter
 ) -> FoundPage:
     async with database.connect() as conn:
         return await job_search.search(conn, reach, JobFilter(**wanted), limit=limit, cursor=cursor)
