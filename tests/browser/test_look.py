@@ -150,6 +150,22 @@ def test_what_a_transcript_says_is_never_markup(page: Page, scene: dict[str, Jso
         assert "\u202e" not in page.locator("main").inner_text()
 
 
+def test_a_page_does_not_renew_itself_under_somebodys_hands(page: Page) -> None:
+    """A table that was unfolded stays so over the next renewal, and renewals go on when it is folded again."""
+    page.clock.install()
+    page.goto("/dashboard")
+    asked: list[str] = []
+    page.on("request", lambda sent: asked.append(sent.url) if sent.headers.get("hx-request") else None)
+    table = page.locator("details", has_text="The same as a table")
+    table.evaluate("one => one.open = true")
+    page.clock.run_for(20_000)
+    assert asked == []
+    assert table.evaluate("one => one.open") is True
+    table.evaluate("one => one.open = false")
+    with page.expect_response(lambda answer: answer.request.headers.get("hx-request") == "true"):
+        page.clock.run_for(6_000)
+
+
 def test_the_overview_renews_itself_and_draws_its_chart(page: Page, service: Service) -> None:
     page.goto("/dashboard")
     expect(page.locator("figure.chart canvas")).to_be_visible()

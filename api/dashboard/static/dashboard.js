@@ -1,4 +1,4 @@
-// Draws the overview's chart from the table beside it. Everything else on these pages works without JavaScript.
+// Draws the overview's chart from the table beside it, and holds renewals back. All else works without JavaScript.
 (() => {
   "use strict";
 
@@ -49,6 +49,16 @@
       figure,
     );
   }
+
+  // A page does not renew itself under somebody's hands: while a table is unfolded, the keyboard is in it, or nobody looks.
+  function isInUse() {
+    const live = document.getElementById("live");
+    return document.hidden || (live && (live.contains(document.activeElement) || live.querySelector("details[open]")));
+  }
+
+  document.addEventListener("htmx:before:request", (event) => {
+    if (event.target.id === "live" && isInUse()) event.preventDefault();
+  });
 
   const drawAll = () => document.querySelectorAll("figure[data-chart]").forEach(draw);
   document.addEventListener("DOMContentLoaded", drawAll);
