@@ -19,6 +19,7 @@ COPY migrations migrations
 COPY compaction compaction
 COPY worker worker
 COPY api api
+COPY ops/runbooks ops/runbooks
 # Nobody's numeric id, so that Kubernetes can check that it is not root.
 USER 65534:65534
 EXPOSE 8080

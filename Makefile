@@ -24,7 +24,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 help:  ## this list
 	@echo "compactd - make targets:"
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name text; do \
-	  printf '  %-11s %s\n' $$name "$$text"; done
+	  printf '  %-15s %s\n' $$name "$$text"; done
 
 .PHONY: demo
 demo: $(READY)  ## import, compact and print a sample session (FILE=path: your own transcript), then stop
@@ -79,6 +79,14 @@ bench-growth: $(READY)  ## by how much the database grows for a session and for 
 .PHONY: record-release
 record-release: $(READY)  ## write down what this release asks of the database; the next one's migrations are held to it
 	@exec $(RUN) -m ops.release_statements
+
+.PHONY: bench-dashboard
+bench-dashboard: $(READY)  ## every page of the dashboard with a million jobs behind it, against what is promised
+	@exec $(RUN) -m ops.bench.dashboard $(ARGS)
+
+.PHONY: screenshots
+screenshots: $(READY)  ## take the pictures of the dashboard in docs/screenshots anew (needs Chromium)
+	@exec $(RUN) -m tests.browser.screenshots $(ARGS)
 
 .PHONY: check
 check: $(READY)  ## lint, format, types, import rules, migrations drift

@@ -8,6 +8,7 @@ from contextlib import aclosing, asynccontextmanager, nullcontext
 from fastapi import FastAPI
 
 from api import errors, openapi
+from api.dashboard import routers as dashboard
 from api.rate_limit import RateHeaders
 from api.request_log import RequestLog
 from api.routes import (
@@ -49,6 +50,7 @@ ROUTERS = (
     providers.router,
     health.router,
     metrics.router,
+    *dashboard.ROUTERS,
 )
 
 

@@ -50,6 +50,7 @@ class Settings(BaseModel):
     key_pepper: str = Field(
         "", alias="COMPACTD_KEY_PEPPER", repr=False
     )  # mixed into key hashes; changing it voids all keys
+    dashboard_secret: str = Field("", alias="COMPACTD_DASHBOARD_SECRET", repr=False)  # signs cookies; else the pepper
     body_keys: BodyKeys = Field((), alias="COMPACTD_BODY_KEYS", repr=False)  # id:base64,…; the first one writes
 
     max_body_bytes: int = Field(64 * 2**20, alias="COMPACTD_MAX_BODY_BYTES", ge=1024)  # DESIGN §8

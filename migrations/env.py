@@ -11,6 +11,7 @@ from alembic import context
 from sqlalchemy import URL, Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
+import compaction.store.operator_tables  # noqa: F401 - adds its tables to the metadata
 from compaction.store.engine import driver_url
 from compaction.store.leader import LOCK_SPACE, MIGRATION_LOCK
 from compaction.store.tables import metadata

@@ -41,6 +41,7 @@ from worker.run import Runner
 from worker.scrape import Health, Scrape
 from worker.shared_limits import SharedLimits
 from worker.sharers import Sharers
+from worker.tallying import Tallying
 from worker.webhooks import Courier
 
 # Decoded histories are thousands of containers that come and go by their counts alone; the default of 700 looks at all
@@ -184,6 +185,7 @@ def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> R
         retention=Retention(
             database, job_days=settings.retention_days or None, idempotency_days=settings.idempotency_days or None
         ),
+        tallying=Tallying(database),
         courier=_courier(settings, database),
         gauges=QueueGauges(database),
         every_seconds=settings.reconcile_seconds,

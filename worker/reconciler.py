@@ -20,6 +20,7 @@ from worker import metrics
 from worker.dispatcher import Dispatcher
 from worker.gauges import QueueGauges
 from worker.retention import Retention
+from worker.tallying import Tallying
 from worker.webhooks import Courier
 
 SILENT_TURNS = 10  # a leader that misses so many turns is frozen or cut off; another one takes over
@@ -50,6 +51,7 @@ class Reconciler:
         dispatcher: Dispatcher,
         alarm: Alarm,
         retention: Retention,
+        tallying: Tallying,
         courier: Courier,
         gauges: QueueGauges,
         every_seconds: float,
@@ -60,6 +62,7 @@ class Reconciler:
         self._dispatcher = dispatcher
         self._alarm = alarm
         self._retention = retention
+        self._tallying = tallying
         self._courier = courier
         self._gauges = gauges
         self._every_seconds = every_seconds
@@ -132,5 +135,6 @@ class Reconciler:
                 gone = await worker_rows.forget_silent(conn, self._forget_seconds)
             if gone:
                 _log.warning("worker.silent", workers=gone)
+        await self._tallying.turn()
         if now >= self._prune_at:
             self._prune_at = now + await self._retention.step()

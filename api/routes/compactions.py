@@ -16,6 +16,7 @@ from api.found import NO_JOB, NO_SESSION, found
 from api.idempotency import IdempotencyKey, once
 from api.inline import Inline, inline_in
 from api.looks import Seen
+from api.retrying import again
 from api.schemas.compactions import Asked, CompactionRequest, Job, JobPage, JobQuery
 from api.schemas.fields import JobPath
 from api.schemas.inline import InlineRequest
@@ -24,10 +25,10 @@ from api.waiting import job_at_end, preferred_wait_seconds, retry_after_seconds
 from compaction import tracing
 from compaction.core import traces
 from compaction.core.jobs import Scope
-from compaction.errors import Conflict, InvalidRequest
+from compaction.errors import InvalidRequest
 from compaction.store import jobs, sessions
 from compaction.store.engine import Connection
-from compaction.store.jobs import Enqueued, JobRow, NewJob
+from compaction.store.jobs import Enqueued, NewJob
 from compaction.store.session_rows import SessionRow
 
 router = APIRouter(tags=["compactions"])
@@ -168,9 +169,7 @@ async def retry(
         if work.replay is not None:
             return work.replay
         old = found(await jobs.get(work.conn, caller.tenant_id, job_id), NO_JOB)
-        if not old.done:
-            raise Conflict("The job has not ended; it needs no retry. Cancel it first if it should start anew.")
-        done = await jobs.enqueue(work.conn, _again(old, _trace(traceparent)), announced=True, caps=held.settings.caps)
+        done = await again(work.conn, old, held.settings.caps, _trace(traceparent))
         answer = await work.keep(_accepted(done))
     held.enqueued(done)
     return answer
@@ -206,23 +205,6 @@ def _new_job(wanted: Asked, session: SessionRow) -> NewJob:
         force=wanted.force,
         token_gap=wanted.token_gap,
         metadata=wanted.metadata,
-    )
-
-
-def _again(old: JobRow, traceparent: str | None) -> NewJob:
-    return NewJob(
-        tenant_id=old.tenant_id,
-        session_id=old.session_id,
-        trigger=old.trigger,
-        scope=old.scope,
-        instructions=old.instructions,
-        strategy=old.strategy,
-        fallback=old.fallback,
-        force=old.force,
-        token_gap=old.token_gap,
-        not_before=None,
-        metadata=old.metadata,
-        traceparent=traceparent or old.traceparent,
     )
 
 

@@ -23,6 +23,7 @@ SCOPES = ("sessions:write", "jobs:write", "read", "ops", "admin")  # DESIGN §8
 OPERATOR_TENANT = "default"  # of the bootstrap key: whoever runs the service, and alone sees over the tenants' walls
 PUBLIC_ID_CHARS = 8  # 36^8: collisions are refused by the unique index and never happen in practice
 SECRET_BYTES = 32  # 256 random bits need no slow hash; 43 characters of urlsafe base64
+PRINT_CHARS = 16  # 64 bits of a hash of a hash: tells two secrets apart and helps nobody to find one
 MAX_TENANT_CHARS = 200  # like session ids
 _ALPHABET = string.ascii_lowercase + string.digits
 _KEY = re.compile(r"ck_([a-z0-9]{8})_([A-Za-z0-9_-]{43})")
@@ -164,6 +165,23 @@ async def authenticate(conn: AsyncConnection, key_text: str, pepper: str) -> Pri
     if row.stale:
         await conn.execute(_TOUCH, {"b_id": row.id})
     return Principal(row.tenant_id, row.name, match[1], frozenset(row.scopes))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A valid key that was shown before: who it belongs to, and a print of its secret, which a new secret changes."""
+
+    principal: Principal
+    print: str
+
+
+async def recall(conn: AsyncConnection, public_id: str) -> Known | None:
+    """The valid key of that public id, for those who have shown it already; None when it opens nothing any more."""
+    row = (await conn.execute(_FIND, {"b_public_id": plain.text("key", public_id)})).one_or_none()
+    if row is None:
+        return None
+    principal = Principal(row.tenant_id, row.name, public_id, frozenset(row.scopes))
+    return Known(principal, hashlib.sha256(row.secret_hash).hexdigest()[:PRINT_CHARS])
 
 
 async def bootstrap(conn: AsyncConnection, key_text: str, pepper: str) -> Principal:

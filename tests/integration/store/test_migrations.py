@@ -68,6 +68,8 @@ ROWS = {
     "workers": "INSERT INTO workers (owner, slots, running, loop_lag_seconds) VALUES ('w', 1, 0, 0)",
     "provider_pauses": "INSERT INTO provider_pauses (provider, phase) VALUES ('p', 'paused')",
     "queue_depths": "INSERT INTO queue_depths (tenant_id, waiting, through_id) VALUES (0, 1, uuidv7())",
+    "audit_entries": "INSERT INTO audit_entries (tenant_id, actor_tenant, actor_key, action) VALUES (0, 't', 'k', 'a')",
+    "job_tallies": "INSERT INTO job_tallies (tenant_id, at, outcome, model, jobs) VALUES (0, now(), 'failed', 'm', 1)",
     "session_state": "INSERT INTO session_state (session_id, kind, key, body) "
     "SELECT id, 'files', 'k', 'x' FROM sessions",
 }

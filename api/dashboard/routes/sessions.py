@@ -1,0 +1,122 @@
+"""Sessions: the newest ones, and one with what fills its window, its jobs, its breaker and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from api import bodies
+from api.dashboard import reading
+from api.dashboard.message_view import MessageView
+from api.dashboard.pages import PageRoute, page
+from api.dashboard.viewers import Looking
+from api.found import NO_SESSION, found
+from api.live import live_messages, size_bytes
+from api.services import Services, services
+from api.session_view import session_view
+from compaction.core import jsonbytes
+from compaction.core.analysis import Analysis, analyse
+from compaction.core.breaker import BreakerState
+from compaction.core.messages import Message, decode_message
+from compaction.core.tool_table import tool_table
+from compaction.limits import session_limits
+from compaction.store import audit, breakers, job_search, reach, session_search, sessions
+from compaction.store.engine import Connection
+from compaction.store.histories import StoredMessage
+from compaction.store.job_search import JobFilter
+from compaction.store.reach import Owner, Reach
+from compaction.store.sessions import LiveView, SessionRow
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+PAGE = 50
+MESSAGES = 30  # of one page; a session has thousands
+JOBS = 20  # the newest ones of the session
+ANALYSED_BYTES = 16 * 2**20  # analysed without being asked: a tenth of a second; larger ones by a click
+
+
+@router.get("/dashboard/sessions")
+async def session_list(request: Request, viewer: Looking) -> Response:
+    """Sessions, newest first, or those of one name."""
+    name = request.query_params.get("name", "").strip() or None
+    cursor = request.query_params.get("cursor") or None
+    async with services(request).database.connect() as conn:
+        listed, following = await session_search.list_sessions(conn, viewer.reach, name=name, limit=PAGE, cursor=cursor)
+    return page(request, "sessions.html", viewer, listed=listed, cursor=following, name=name or "")
+
+
+@router.get("/dashboard/session")
+async def session_page(  # noqa: PLR0913, PLR0917 - the parameters of the address
+    request: Request,
+    viewer: Looking,
+    name: Annotated[str, Query(max_length=200)],
+    tenant: Annotated[str, Query(max_length=200)] = "",
+    view: Annotated[Literal["live", "full"], Query()] = "live",
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    analyse_anyway: Annotated[bool, Query(alias="analyse")] = False,  # noqa: FBT002 - a flag of the address
+) -> Response:
+    """One session."""
+    held = services(request)
+    async with held.database.connect() as conn:
+        tenant = tenant or viewer.principal.tenant
+        owner = found(await reach.owner_of_session(conn, viewer.reach, tenant, name), NO_SESSION)
+        row = found(await sessions.get(conn, owner.tenant_id, name), NO_SESSION)
+        live = await sessions.load_live(conn, row.id)
+        parameters = await sessions.load_parameters(conn, row.id)
+        facts = await _facts(conn, owner, row)
+        full = await sessions.load_full(conn, row.id, after_seq=after, limit=MESSAGES + 1) if view == "full" else []
+        if viewer.reads_words:
+            await reading.noted(conn, viewer, owner, f"session {name}")
+    size = size_bytes(live) + sum(map(len, parameters.values()))
+    small = size <= ANALYSED_BYTES or analyse_anyway
+    facts |= {
+        "analysis": await bodies.think(size, _analysis, row, live, parameters) if small else None,
+        "fullness": (await _fullness(held, row, live, parameters, facts["breaker"])) if small else None,
+        "messages": await bodies.think(size, _messages, view, live, full, after),
+        "view": view,
+        "after": after,
+        "size_bytes": size,
+    }
+    more = len(full) > MESSAGES if view == "full" else len(live_messages(live)) > after + MESSAGES
+    following = (after + MESSAGES if view == "live" else full[MESSAGES - 1].seq) if more else None
+    note = request.query_params.get("note")
+    return page(request, "session.html", viewer, session=row, owner=owner, following=following, note=note, **facts)
+
+
+async def _facts(conn: Connection, owner: Owner, row: SessionRow) -> dict[str, Any]:
+    """What is told beside the messages: jobs, results, the breaker and who touched it."""
+    within = Reach(owner.tenant_id)
+    return {
+        "breaker": await breakers.get(conn, row.id),
+        "jobs": (await job_search.search(conn, within, JobFilter(session=row.name), limit=JOBS)).jobs,
+        "results": await session_search.list_applied(conn, owner.tenant_id, row.id, JOBS),
+        "deeds": (await audit.list_entries(conn, within, target=row.name, limit=JOBS))[0],
+    }
+
+
+async def _fullness(
+    held: Services, row: SessionRow, live: LiveView, parameters: Mapping[str, bytes], breaker: object
+) -> object:
+    assert isinstance(breaker, BreakerState)  # noqa: S101 - `_facts` put it there
+    return await session_view(row, live, parameters, breaker, held.settings)
+
+
+def _analysis(row: SessionRow, live: LiveView, parameters: Mapping[str, bytes]) -> Analysis:
+    values = {name: jsonbytes.decode(raw) for name, raw in parameters.items()}
+    return analyse(
+        live_messages(live),
+        system=values.get("system"),
+        tools=values.get("tools"),
+        window=session_limits(row.model, row.settings).context_window_tokens,
+        table=tool_table(row.settings),
+    )
+
+
+def _messages(view: str, live: LiveView, full: Sequence[StoredMessage], after: int) -> list[MessageView]:
+    shown: Sequence[Message] = live_messages(live)[after : after + MESSAGES]
+    if view == "full":
+        shown = [decode_message(one.body, seq=one.seq) for one in full[:MESSAGES]]
+    return list(map(MessageView.of, shown))
