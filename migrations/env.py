@@ -11,9 +11,9 @@ from alembic import context
 from sqlalchemy import URL, Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
+from compaction.store.bulk_tables import metadata
 from compaction.store.engine import driver_url
 from compaction.store.leader import LOCK_SPACE, MIGRATION_LOCK
-from compaction.store.tables import metadata
 
 OTHERS_TIMEOUT_SECONDS = 120  # how long to wait for another migrator; several processes may start at once
 LOCK_TIMEOUT_SECONDS = 5  # a DDL statement that waits longer blocks everybody behind it: better to fail and try again

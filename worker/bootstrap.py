@@ -28,6 +28,8 @@ from compaction.webhooks.sender import Sender
 from worker import memory, scrape
 from worker.assignment import Assignments
 from worker.bridge import Bridge, Closing
+from worker.bulk import Conductor
+from worker.bulk_plan import Planner
 from worker.dispatch import Doorbell
 from worker.dispatcher import Dispatcher
 from worker.drain import Drain
@@ -182,6 +184,7 @@ def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> R
             database, job_days=settings.retention_days or None, idempotency_days=settings.idempotency_days or None
         ),
         courier=_courier(settings, database),
+        conductor=Conductor(database, Planner(settings), doorbell),
         gauges=QueueGauges(database),
         every_seconds=settings.reconcile_seconds,
         lease_seconds=settings.lease_seconds,

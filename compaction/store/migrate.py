@@ -13,8 +13,8 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.pool import NullPool
 
+from compaction.store.bulk_tables import metadata
 from compaction.store.engine import CONNECT_TIMEOUT_SECONDS, driver_url
-from compaction.store.tables import metadata
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 

@@ -18,9 +18,9 @@ from compaction import telemetry
 from compaction.errors import CompactdError
 from compaction.settings import SettingsError, settings_from
 from compaction.store import bodies, sealed_text
+from compaction.store.bulk_tables import metadata
 from compaction.store.engine import Connection, Database
 from compaction.store.sealed_text import SealedText
-from compaction.store.tables import metadata
 
 BATCH = 200  # rows in one transaction: a few megabytes, and no row is locked for long
 HASHES = frozenset({"secret_hash", "request_hash"})  # there is nothing in them to read

@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from compaction.store import migrate
-from compaction.store.tables import metadata
+from compaction.store.bulk_tables import metadata
 
 REVISIONS = [script.revision for script in ScriptDirectory(str(migrate.MIGRATIONS)).walk_revisions()][::-1]
 
