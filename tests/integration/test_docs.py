@@ -17,7 +17,7 @@ from ops.embedded import Valkey
 from tests.integration.service import KEY, ROOT, Service
 
 DOCS = ROOT / "docs"
-RUN_HERE = {"client.md": "python", "cli.md": "sh"}
+RUN_HERE = {"client.md": "python", "cli.md": "sh", "bulk.md": "sh"}
 # Pages with blocks that other tests run or that are pieces of a receiver's own program.
 ELSEWHERE = {"api.md": "tests/integration/api/test_api_doc.py", "hooks.md": "pieces", "webhooks.md": "pieces"}
 
@@ -60,6 +60,13 @@ def test_the_page_of_the_command_line_runs_as_one_script(service: Service, tmp_p
     assert "All is well." in told
     assert "walk-by-command" in told
     assert (tmp_path / "result.json").stat().st_size > 1_000
+
+
+def test_the_page_of_archives_runs_as_one_script(service: Service, tmp_path: Path) -> None:
+    told = run(service, tmp_path, "sh", "-eu", "-c", "\n".join(blocks("bulk.md", "sh")))
+    assert "ended (done)" in told
+    assert "<svg" in (tmp_path / "report.html").read_text()
+    assert '"type": "succeeded"' in (tmp_path / "results.jsonl").read_text()
 
 
 def test_every_block_of_commands_belongs_to_a_test() -> None:
