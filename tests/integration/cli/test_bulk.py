@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
+import boto3  # type: ignore[import-untyped]  # it ships no types
 import pytest
 from moto.server import ThreadedMotoServer
 
@@ -61,7 +61,7 @@ def bucket(environ: dict[str, str]) -> Json:
     return client
 
 
-def compactd(service: Service, *arguments: str, expected: int = 0, **environ: str) -> str:
+def compactd(service: Service, *arguments: str, expected: int = 0, environ: dict[str, str] | None = None) -> str:
     """What the program writes."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "COMPACTD_"))}
     whole = {
@@ -70,7 +70,7 @@ def compactd(service: Service, *arguments: str, expected: int = 0, **environ: st
         "COMPACTD_URL": str(service.http.base_url),
         "COMPACTD_API_KEY": KEY,
         "NO_PROXY": "127.0.0.1",
-        **environ,
+        **(environ or {}),
     }
     command = [str(Path(sys.executable).parent / "compactd"), "bulk", *arguments]
     done = subprocess.run(command, env=whole, capture_output=True, text=True, timeout=110, check=False)
@@ -137,7 +137,9 @@ def test_a_bucket_is_read_and_written(service: Service, s3: dict[str, str]) -> N
     client = bucket(s3)
     client.put_object(Bucket=BUCKET, Key="2026/one.jsonl", Body=transcript("bucket one"))
     client.put_object(Bucket=BUCKET, Key="2026/two.jsonl.gz", Body=gzip.compress(transcript("bucket two")))
-    done = json.loads(compactd(service, f"s3://{BUCKET}/2026", "--to", f"s3://{BUCKET}/compacted", "--json", **s3))
+    done = json.loads(
+        compactd(service, f"s3://{BUCKET}/2026", "--to", f"s3://{BUCKET}/compacted", "--json", environ=s3)
+    )
     assert done["request_counts"]["succeeded"] == 2
     listed = [entry["Key"] for entry in client.list_objects_v2(Bucket=BUCKET)["Contents"]]
     assert len([key for key in listed if key.startswith("compacted/") and key.endswith(".compacted.jsonl")]) == 2

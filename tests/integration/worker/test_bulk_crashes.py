@@ -1,0 +1,76 @@
+"""A bulk run whose only worker is killed every few seconds ends with exactly one result per session.
+
+`make bulk-drill` plays it with 2,000 sessions. Nothing is paid twice beyond what was in flight at a kill: what a worker
+had asked for and not written down when it died.
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from ops.embedded import Valkey
+from tests.integration.service import Service, history
+
+Json = Any
+SESSIONS = int(os.environ.get("COMPACTD_DRILL_SESSIONS", "60"))
+SLOTS = 8  # calls in flight, at most, and so the most that a kill can cost
+KILL_EVERY_SECONDS = 3.0 if SESSIONS < 1_000 else 6.0
+PATIENCE_SECONDS = 60 + 2 * SESSIONS
+WAYS = ("live",)
+
+
+@pytest.fixture
+def service(tmp_path: Path, database_url: str, valkey: Valkey) -> Iterator[Service]:
+    environ = {"COMPACTD_WORKER_CONCURRENCY": str(SLOTS), "COMPACTD_LEASE_SECONDS": "3"}
+    with Service(tmp_path, database_url, valkey.url(), **environ) as running:
+        yield running
+
+
+def rows(service: Service, sql: str, *values: Json) -> list[tuple[Any, ...]]:
+    with psycopg.connect(service.database_url.replace("+psycopg", "")) as conn:
+        return conn.execute(sql, values).fetchall()
+
+
+def asked_for(service: Service) -> collections.Counter[str]:
+    """How often each session's summary was asked for, by what is in the request and nowhere else."""
+    return collections.Counter(hashlib.sha256(call.body or b"").hexdigest() for call in service.calls)
+
+
+@pytest.mark.slow
+@pytest.mark.chaos
+@pytest.mark.timeout(PATIENCE_SECONDS + 120)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_worker_killed_every_few_seconds_pays_for_each_session_once(service: Service, way: str) -> None:
+    dice = random.Random(7)
+    service.play([{"good_summary": {}, "delay_s": 0.2}])
+    for number in range(SESSIONS):
+        told = history(dice.randint(2, 6), characters=1_000)
+        told[0] = {"role": "user", "content": f"Move invoice {number} to the new service."}
+        service.put_session(f"drill-{number}", told)
+    run = service.http.post("/v1/bulk", json={"selection": {"id_prefix": "drill-"}, "way": way}).json()
+    kills, until = 0, time.monotonic() + PATIENCE_SECONDS
+    kill_at = time.monotonic() + KILL_EVERY_SECONDS
+    while not (state := service.http.get(f"/v1/bulk/{run['id']}").json())["done"]:
+        assert time.monotonic() < until, (state, service.log("worker")[-2_000:])
+        if time.monotonic() >= kill_at:
+            service.kill_workers()
+            service.start_worker()
+            kills, kill_at = kills + 1, time.monotonic() + KILL_EVERY_SECONDS * dice.uniform(0.5, 1.5)
+        time.sleep(0.1)
+    assert kills >= 1
+    assert state["request_counts"]["succeeded"] == SESSIONS, state
+    per_session = "SELECT session_id, count(*) FROM results GROUP BY session_id"
+    assert [count for _, count in rows(service, per_session)] == [1] * SESSIONS
+    paid_again = sum(count - 1 for count in asked_for(service).values())
+    assert paid_again <= kills * SLOTS, (paid_again, kills)
+    print(f"{way}: {SESSIONS} sessions, {kills} kills, {paid_again} calls made again")
