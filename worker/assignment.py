@@ -16,7 +16,7 @@ from compaction.errors import InvalidSession
 from compaction.hooks.chain import HookSources
 from compaction.limits import ignored_in_session, marks, session_limits
 from compaction.pipeline import SUMMARY_TOKENS
-from compaction.ports import Price, Summarizer
+from compaction.ports import Price, Recorder, Summarizer
 from compaction.settings import Settings
 from compaction.store import bulk_items
 from compaction.store import hooks as hook_rows
@@ -81,10 +81,16 @@ class Assignments:
 
     async def prepare(self, claim: Claim, recorder: AttemptRecorder) -> tuple[Task, Switches, Ports]:
         """What one attempt works with; small queries, no messages yet."""
+        order = await self._bulk_order(claim.job)
+        return await self.prepared(claim, recorder, order, self.provider.summarizer(claim))
+
+    async def prepared(
+        self, claim: Claim, recorder: Recorder, order: BulkOrder | None, summarizer: Summarizer
+    ) -> tuple[Task, Switches, Ports]:
+        """The same for an order of a bulk run that is known, and with this summarizer."""
         job = claim.job
         entries, endpoints = await self._state_and_hooks(claim)
         facts = _facts(claim, session_rows.parameters_in(claim.parameters))
-        order = await self._bulk_order(job)
         model = (order.model if order else None) or self.settings.summary_model
         task = self._task(claim, facts, entries, await self._limits(facts, model), model or facts.model)
         if ignored := [*ignored_in_session(facts.settings), *task.table.problems]:
@@ -96,7 +102,7 @@ class Assignments:
         )
         ports = Ports(
             history=StoredHistory(self.database, job.session_id, claim.covers_through_seq, anew=order is not None),
-            summarizer=self.provider.summarizer(claim),
+            summarizer=summarizer,
             extractive=self.extractive,
             recorder=recorder,
             hooks=self.hooks.chain(endpoints),

@@ -22,11 +22,14 @@ from compaction.settings import Settings
 from compaction.store import bodies
 from compaction.store.engine import Database
 from compaction.summarizers.claude import ClaudeSummarizer
+from compaction.summarizers.claude_batches import ClaudeBatches
 from compaction.summarizers.extractive import ExtractiveSummarizer
+from compaction.summarizers.models import platform_facts
 from compaction.summarizers.watchdog import Deadlines
 from compaction.webhooks.sender import Sender
 from worker import memory, scrape
 from worker.assignment import Assignments
+from worker.batcher import Batcher
 from worker.bridge import Bridge, Closing
 from worker.bulk import Conductor
 from worker.bulk_plan import Planner
@@ -121,11 +124,12 @@ def start_process(settings: Settings) -> Process:
         lag_seconds=bridge.lag_seconds,
         provider=name,
     )
+    assignments = Assignments(database, settings, provider, extractive, _hooks(settings))
     runner = Runner(
         database=database,
         heart=heart,
         doorbell=doorbell,
-        assignments=Assignments(database, settings, provider, extractive, _hooks(settings)),
+        assignments=assignments,
         provider=provider,
         lease_seconds=settings.lease_seconds,
         timeout_seconds=settings.job_timeout_seconds,
@@ -147,7 +151,9 @@ def start_process(settings: Settings) -> Process:
         ),
     )
     chores = [
-        _reconciler(settings, database, doorbell).turn_for_ever(),
+        _reconciler(
+            settings, database, doorbell, _conductor(settings, database, doorbell, assignments, summarizer)
+        ).turn_for_ever(),
         provider.probe_for_ever(settings.reconcile_seconds),
     ]
     if limiter is not None:
@@ -169,7 +175,24 @@ def _scrape(settings: Settings, heart: Heart, bridge: Bridge) -> Scrape | None:
     return Scrape(settings.host, settings.metrics_port)
 
 
-def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> Reconciler:
+def _conductor(
+    settings: Settings, database: Database, doorbell: Doorbell, assignments: Assignments, summarizer: Summarizer
+) -> Conductor:
+    """What moves bulk runs; it sends batches where the summarizer's platform has them."""
+    batcher = None
+    if isinstance(summarizer, ClaudeSummarizer) and platform_facts("anthropic").batches:
+        batcher = Batcher(
+            database,
+            ClaudeBatches(summarizer),
+            assignments,
+            max_bytes=settings.batch_max_bytes,
+            poll_seconds=settings.batch_poll_seconds,
+            grace_seconds=settings.batch_grace_seconds,
+        )
+    return Conductor(database, Planner(settings), doorbell, batcher)
+
+
+def _reconciler(settings: Settings, database: Database, doorbell: Doorbell, conductor: Conductor) -> Reconciler:
     return Reconciler(
         database=database,
         dispatcher=Dispatcher(
@@ -184,7 +207,7 @@ def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> R
             database, job_days=settings.retention_days or None, idempotency_days=settings.idempotency_days or None
         ),
         courier=_courier(settings, database),
-        conductor=Conductor(database, Planner(settings), doorbell),
+        conductor=conductor,
         gauges=QueueGauges(database),
         every_seconds=settings.reconcile_seconds,
         lease_seconds=settings.lease_seconds,

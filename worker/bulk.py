@@ -11,11 +11,14 @@ from typing import Protocol
 
 from compaction import telemetry
 from compaction.core import bulk
+from compaction.core.bulk import Load
 from compaction.errors import CompactdError
-from compaction.store import bulk_items, bulk_runs, jobs
+from compaction.store import bulk_batches, bulk_items, bulk_runs, jobs
 from compaction.store.bulk_items import Standing
 from compaction.store.bulk_runs import RunRow
 from compaction.store.engine import Connection, Database
+from compaction.summarizers.models import BATCH_FACTOR
+from worker.batcher import Batcher
 from worker.bulk_plan import Planner
 
 WINDOW = 64  # items of one run in the queue at a time: what bulk's share of 200 slots takes, and few to cancel
@@ -35,8 +38,9 @@ class Waker(Protocol):
 class Conductor:
     """Woken by the reconciler's turns; in between it goes on by itself while there is something to do."""
 
-    def __init__(self, database: Database, planner: Planner, waker: Waker) -> None:
+    def __init__(self, database: Database, planner: Planner, waker: Waker, batcher: Batcher | None = None) -> None:
         self._database = database
+        self._batcher = batcher
         self._planner = planner
         self._waker = waker
         self._round: asyncio.Task[None] | None = None
@@ -69,6 +73,8 @@ class Conductor:
                 return True
             settled = await bulk_items.settle(conn, run, SETTLED_AT_ONCE)
             moved = await self._work(conn, run)
+        if run.way == "message_batches" and self._batcher is not None and run.state != "ended":
+            moved |= await self._batcher.step(run)
         if moved:
             await self._waker.wake()
         return moved or settled > 0
@@ -84,6 +90,7 @@ class Conductor:
 
 async def _cancel(conn: Connection, run: RunRow) -> None:
     await bulk_items.close(conn, run, "cancelled")
+    await bulk_batches.close_unsent(conn, run)
     for job_id in await bulk_items.under_way_jobs(conn, run):
         await jobs.cancel(conn, run.tenant_id, job_id)
     if not (await bulk_items.standing(conn, run)).under_way:
@@ -98,12 +105,13 @@ async def _feed(conn: Connection, run: RunRow) -> bool:
     if run.sample is not None:
         room = min(room, run.sample - standing.begun)
     candidates = await bulk_items.waiting(conn, run, room) if room > 0 else []
-    count, limit = bulk.affordable(
-        run.budget, standing.spent.plus(standing.reserved), (item.load for item in candidates)
-    )
-    fed = await bulk_items.feed(conn, run, [item.id for item in candidates[:count]]) if count else []
+    factor = 1 if run.way == "live" else BATCH_FACTOR
+    loads = (Load(item.load.tokens, item.load.usd * factor) for item in candidates)
+    count, limit = bulk.affordable(run.budget, standing.spent.plus(standing.reserved), loads)
+    live = count if run.way == "live" else 0  # batches are filled outside of this transaction
+    fed = await bulk_items.feed(conn, run, [item.id for item in candidates[:live]]) if live else []
     if not fed and not standing.under_way:
-        await _rest(conn, run, standing, limit)
+        await _rest(conn, run, standing, None if count else limit)
     return bool(fed)
 
 

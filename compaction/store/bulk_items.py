@@ -10,7 +10,9 @@ from typing import Any
 from sqlalchemy import (
     CTE,
     BigInteger,
+    ColumnElement,
     Numeric,
+    Select,
     Text,
     bindparam,
     case,
@@ -162,26 +164,10 @@ async def feed(conn: AsyncConnection, run: RunRow, item_ids: Sequence[int]) -> l
         .with_for_update()
         .cte("picked")
     )
-    order = (
-        select(
-            bulk_runs.c.tenant_id,
-            picked.c.session_id,
-            literal("bulk", Text),
-            bulk_runs.c.strategy,
-            bulk_runs.c.instructions,
-            bulk_runs.c.force,
-            func.jsonb_build_object(literal("bulk_run_id", Text), cast(bulk_runs.c.id, Text)),
-            literal(PRIORITIES["bulk"]),
-            func.now() + _AGE,
-            literal(MAX_ATTEMPTS),
-        )
-        .select_from(picked)
-        .join(bulk_runs, bulk_runs.c.id == run.id)
-    )
-    names = ["tenant_id", "session_id", "trigger", "strategy", "instructions", "force", "metadata", "priority"]
+    names, order = job_order(run, picked)
     made = (
         upsert(jobs)
-        .from_select([*names, "deadline_at", "max_attempts"], order)
+        .from_select(names, order)
         .on_conflict_do_nothing()
         .returning(jobs.c.id, jobs.c.session_id)
         .cte("made")
@@ -193,6 +179,24 @@ async def feed(conn: AsyncConnection, run: RunRow, item_ids: Sequence[int]) -> l
         .returning(bulk_items.c.job_id)
     )
     return list((await conn.execute(fed)).scalars())
+
+
+def job_order(run: RunRow, picked: CTE) -> tuple[list[str], Select[Any]]:
+    """The columns of a bulk job and their values, for each `session_id` of `picked`."""
+    values: dict[str, ColumnElement[Any]] = {
+        "tenant_id": bulk_runs.c.tenant_id,
+        "session_id": picked.c.session_id,
+        "trigger": literal("bulk", Text),
+        "strategy": bulk_runs.c.strategy,
+        "instructions": bulk_runs.c.instructions,
+        "force": bulk_runs.c.force,
+        "metadata": func.jsonb_build_object(literal("bulk_run_id", Text), cast(bulk_runs.c.id, Text)),
+        "priority": literal(PRIORITIES["bulk"]),
+        "deadline_at": func.now() + _AGE,
+        "max_attempts": literal(MAX_ATTEMPTS),
+    }
+    order = select(*values.values()).select_from(picked).join(bulk_runs, bulk_runs.c.id == run.id)
+    return list(values), order
 
 
 async def settle(conn: AsyncConnection, run: RunRow, limit: int) -> int:

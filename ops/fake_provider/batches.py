@@ -115,7 +115,7 @@ class Batches:
             return refusal(400, "invalid_request_error", problem, number)
         seconds = script.batch_s / script.time_divider
         made = _Batch(
-            id=f"msgbatch_fake{number:08d}",
+            id=f"msgbatch_fake{len(self.made) + 1:08d}",
             created=datetime.now(UTC),
             ends_at=time.monotonic() + seconds,
             lines=[_line(one, reply, expire=script.batch_expires) for one in asked],

@@ -18,7 +18,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from compaction.core import jsonbytes
 from ops.embedded import Valkey
+from ops.fake_provider.batches import BATCHES
 from tests.integration.service import Service, history
 
 Json = Any
@@ -26,12 +28,17 @@ SESSIONS = int(os.environ.get("COMPACTD_DRILL_SESSIONS", "60"))
 SLOTS = 8  # calls in flight, at most, and so the most that a kill can cost
 KILL_EVERY_SECONDS = 3.0 if SESSIONS < 1_000 else 6.0
 PATIENCE_SECONDS = 60 + 2 * SESSIONS
-WAYS = ("live",)
+WAYS = ("live", "message_batches")
 
 
 @pytest.fixture
 def service(tmp_path: Path, database_url: str, valkey: Valkey) -> Iterator[Service]:
-    environ = {"COMPACTD_WORKER_CONCURRENCY": str(SLOTS), "COMPACTD_LEASE_SECONDS": "3"}
+    environ = {
+        "COMPACTD_WORKER_CONCURRENCY": str(SLOTS),
+        "COMPACTD_LEASE_SECONDS": "3",
+        "COMPACTD_BATCH_POLL_SECONDS": "0.3",
+        "COMPACTD_BATCH_GRACE_SECONDS": "2",
+    }
     with Service(tmp_path, database_url, valkey.url(), **environ) as running:
         yield running
 
@@ -43,7 +50,11 @@ def rows(service: Service, sql: str, *values: Json) -> list[tuple[Any, ...]]:
 
 def asked_for(service: Service) -> collections.Counter[str]:
     """How often each session's summary was asked for, by what is in the request and nowhere else."""
-    return collections.Counter(hashlib.sha256(call.body or b"").hexdigest() for call in service.calls)
+    asked = [call.body or b"" for call in service.calls]
+    for call in service.fake.ledger.calls:
+        if (call.method, call.path) == ("POST", BATCHES):
+            asked += [jsonbytes.encode(one["params"]) for one in call.json()["requests"]]
+    return collections.Counter(hashlib.sha256(body).hexdigest() for body in asked)
 
 
 @pytest.mark.slow
@@ -52,7 +63,7 @@ def asked_for(service: Service) -> collections.Counter[str]:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_worker_killed_every_few_seconds_pays_for_each_session_once(service: Service, way: str) -> None:
     dice = random.Random(7)
-    service.play([{"good_summary": {}, "delay_s": 0.2}])
+    service.play({"steps": [{"good_summary": {}, "delay_s": 0.2}], "batch_s": 1.0})
     for number in range(SESSIONS):
         told = history(dice.randint(2, 6), characters=1_000)
         told[0] = {"role": "user", "content": f"Move invoice {number} to the new service."}
@@ -72,5 +83,5 @@ def test_a_worker_killed_every_few_seconds_pays_for_each_session_once(service: S
     per_session = "SELECT session_id, count(*) FROM results GROUP BY session_id"
     assert [count for _, count in rows(service, per_session)] == [1] * SESSIONS
     paid_again = sum(count - 1 for count in asked_for(service).values())
-    assert paid_again <= kills * SLOTS, (paid_again, kills)
+    assert paid_again <= (kills * SLOTS if way == "live" else 0), (paid_again, kills)  # a batch is found again
     print(f"{way}: {SESSIONS} sessions, {kills} kills, {paid_again} calls made again")
