@@ -108,13 +108,7 @@ def start_process(settings: Settings) -> Process:
     summarizer = _summarizer(settings, extractive)
     name = provider_name(settings)
     limiter = _limiter(settings, database, name)
-    provider = Provider(
-        database,
-        summarizer,
-        name=name,
-        limiter=limiter,
-        base_seconds=settings.backoff_base_seconds,
-    )
+    provider = Provider(database, summarizer, name=name, limiter=limiter, base_seconds=settings.backoff_base_seconds)
     heart = Heart(
         owner=_owner(),
         database_url=settings.database_url,
@@ -152,7 +146,7 @@ def start_process(settings: Settings) -> Process:
     )
     chores = [
         _reconciler(
-            settings, database, doorbell, _conductor(settings, database, doorbell, assignments, summarizer)
+            settings, database, doorbell, _batcher(settings, database, assignments, summarizer)
         ).turn_for_ever(),
         provider.probe_for_ever(settings.reconcile_seconds),
     ]
@@ -175,24 +169,25 @@ def _scrape(settings: Settings, heart: Heart, bridge: Bridge) -> Scrape | None:
     return Scrape(settings.host, settings.metrics_port)
 
 
-def _conductor(
-    settings: Settings, database: Database, doorbell: Doorbell, assignments: Assignments, summarizer: Summarizer
-) -> Conductor:
-    """What moves bulk runs; it sends batches where the summarizer's platform has them."""
-    batcher = None
-    if isinstance(summarizer, ClaudeSummarizer) and platform_facts("anthropic").batches:
-        batcher = Batcher(
-            database,
-            ClaudeBatches(summarizer),
-            assignments,
-            max_bytes=settings.batch_max_bytes,
-            poll_seconds=settings.batch_poll_seconds,
-            grace_seconds=settings.batch_grace_seconds,
-        )
-    return Conductor(database, Planner(settings), doorbell, batcher)
+def _batcher(
+    settings: Settings, database: Database, assignments: Assignments, summarizer: Summarizer
+) -> Batcher | None:
+    """What sends a bulk run's batches; None where the summarizer's platform has none."""
+    if not isinstance(summarizer, ClaudeSummarizer) or not platform_facts("anthropic").batches:
+        return None
+    return Batcher(
+        database,
+        ClaudeBatches(summarizer),
+        assignments,
+        max_bytes=settings.batch_max_bytes,
+        poll_seconds=settings.batch_poll_seconds,
+        grace_seconds=settings.batch_grace_seconds,
+    )
 
 
-def _reconciler(settings: Settings, database: Database, doorbell: Doorbell, conductor: Conductor) -> Reconciler:
+def _reconciler(
+    settings: Settings, database: Database, doorbell: Doorbell, batcher: Batcher | None = None
+) -> Reconciler:
     return Reconciler(
         database=database,
         dispatcher=Dispatcher(
@@ -207,7 +202,7 @@ def _reconciler(settings: Settings, database: Database, doorbell: Doorbell, cond
             database, job_days=settings.retention_days or None, idempotency_days=settings.idempotency_days or None
         ),
         courier=_courier(settings, database),
-        conductor=conductor,
+        conductor=Conductor(database, Planner(settings), doorbell, batcher),
         gauges=QueueGauges(database),
         every_seconds=settings.reconcile_seconds,
         lease_seconds=settings.lease_seconds,
