@@ -27,6 +27,7 @@ from api.routes import (
     results,
     sessions,
     state,
+    versions,
     webhooks,
 )
 from api.services import Doorbell, OwnDoorbell, opened
@@ -39,6 +40,7 @@ ROUTERS = (
     imports.router,
     messages.router,
     state.router,
+    versions.router,
     compactions.router,
     results.router,
     applying.router,

@@ -16,11 +16,13 @@ from typer.core import TyperGroup
 from compaction.cli import archive_import, archive_written, bulk_pages, failures, output
 from compaction.cli.archive import ArchiveProblem
 from compaction.cli.connection import run
+from compaction.cli.jobs import SessionArgument
 from compaction.cli.output import JsonOption
 from compaction.cli.progress import line
 from compaction.client import Client
 from compaction.client.bulk import BulkRun
 
+ORIGINAL = "original"  # no result: the live view as the producer stored it
 STORED = "stored"  # the source that is no archive: sessions that are there already
 LOOK_SECONDS = 0.5  # between two looks at a run
 START = "start"
@@ -185,6 +187,24 @@ def report(
         bulk_pages.print_report(told)
 
 
+@app.command()
+def versions(session: SessionArgument, *, as_json: JsonOption = False) -> None:
+    """List a session's results, newest first."""
+    _show_versions(_run(lambda client: client.bulk.versions(session)), as_json=as_json)
+
+
+@app.command()
+def choose(
+    session: SessionArgument,
+    job: Annotated[str, typer.Argument(metavar="JOB", help=f"The job whose result it is, or `{ORIGINAL}`.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Go back to another result of a session, or to none."""
+    chosen = None if job == ORIGINAL else job
+    _show_versions(_run(lambda client: client.bulk.choose(session, chosen)), as_json=as_json)
+
+
 @app.command("list")
 def list_(*, as_json: JsonOption = False) -> None:
     """List runs, newest first."""
@@ -226,6 +246,13 @@ async def _followed(client: Client, found: BulkRun) -> BulkRun:
             found = await client.bulk.run(found["id"])
         shown.end(bulk_pages.outcome(found))
     return found
+
+
+def _show_versions(told: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        output.print_json(told)
+    else:
+        bulk_pages.print_versions(told)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

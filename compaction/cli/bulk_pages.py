@@ -21,6 +21,15 @@ _RUNS = (
     Column("DONE", whole=True, right=True),
     Column("SPENT", whole=True, right=True),
 )
+_VERSIONS = (
+    Column("", whole=True),
+    Column("JOB", whole=True),
+    Column("MADE", whole=True),
+    Column("STRATEGY", whole=True),
+    Column("MODEL", whole=True),
+    Column("PROMPT", whole=True, right=True),
+    Column("TOKENS", whole=True, right=True),
+)
 _NEXT = {
     "ready": "compactd bulk resume {id}",
     "sampled": "compactd bulk report {id}, then compactd bulk resume {id}",
@@ -105,6 +114,28 @@ def print_report(report: Mapping[str, Any]) -> None:
     ]
     pairs += [("Failed", f"{number(one['sessions'])} {one['cause']}") for one in report["failures"]]
     output.show(output.facts(pairs))
+
+
+def print_versions(told: Mapping[str, Any]) -> None:
+    """A session's results, the current one marked."""
+    lines = [
+        (
+            "*" if one["is_current"] else "",
+            one["job_id"],
+            output.moment(one["created_at"]),
+            one["strategy"],
+            one["model"] or "–",
+            number(one["prompt_version"]),
+            number(one["post_tokens"]),
+        )
+        for one in told["data"]
+    ]
+    if not lines:
+        output.say("The session was never compacted.")
+        return
+    output.show(output.rows(_VERSIONS, lines))
+    if told["current"] is None:
+        output.say("None is current: the live view is as the producer stored it.")
 
 
 def print_line(told: Mapping[str, Any]) -> None:

@@ -81,8 +81,20 @@ class Bulk:
         async with self._http.stream(f"{_run(run_id)}/report", {"Accept": "text/html"}) as answer:
             return (await answer.aread()).decode("utf-8")
 
+    async def versions(self, session_id: str) -> dict[str, Any]:
+        """The results of a session, newest first, and which one is current."""
+        return cast("dict[str, Any]", await self._http.json("GET", _versions(session_id)))
+
+    async def choose(self, session_id: str, job_id: str | None) -> dict[str, Any]:
+        """Has the live view begin with this job's result, or with None be as the producer stored it."""
+        return cast("dict[str, Any]", await self._http.json("PUT", _versions(session_id), body={"job_id": job_id}))
+
     async def _told(self, run_id: str, word: str) -> BulkRun:
         return cast("BulkRun", await self._http.json("POST", f"{_run(run_id)}/{word}"))
+
+
+def _versions(session_id: str) -> str:
+    return f"/v1/sessions/{quote(session_id, safe='')}/versions"
 
 
 def _run(run_id: str) -> str:
