@@ -91,6 +91,7 @@ bulk_batches = Table(  # written before the model's API hears of one, so that no
     _at("sent_at"),
     _at("ended_at"),
     CheckConstraint("state IN ('intended','sent','ended','void')", name="state"),
+    Index("ix_bulk_batches_tenant_id_id", "tenant_id", "id"),
     Index("ix_bulk_batches_run_id_id", "run_id", "id"),
 )
 

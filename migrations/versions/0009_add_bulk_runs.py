@@ -88,6 +88,7 @@ def _create_batches() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_bulk_batches"),
         sa.UniqueConstraint("provider_id", name="uq_bulk_batches_provider_id"),
     )
+    op.create_index("ix_bulk_batches_tenant_id_id", "bulk_batches", ["tenant_id", "id"])
     op.create_index("ix_bulk_batches_run_id_id", "bulk_batches", ["run_id", "id"])
 
 

@@ -68,6 +68,11 @@ ROWS = {
     "workers": "INSERT INTO workers (owner, slots, running, loop_lag_seconds) VALUES ('w', 1, 0, 0)",
     "provider_pauses": "INSERT INTO provider_pauses (provider, phase) VALUES ('p', 'paused')",
     "queue_depths": "INSERT INTO queue_depths (tenant_id, waiting, through_id) VALUES (0, 1, uuidv7())",
+    "bulk_runs": "INSERT INTO bulk_runs (tenant_id, dry_run, way, force, prompt_version, through_session_id) "
+    "SELECT id, false, 'live', false, 2, 1 FROM tenants",
+    "bulk_batches": "INSERT INTO bulk_batches (tenant_id, run_id) SELECT tenant_id, id FROM bulk_runs",
+    "bulk_items": "INSERT INTO bulk_items (run_id, session_id, state, content_hash, recipe, covers_through_seq) "
+    "SELECT r.id, s.id, 'found', 'h', 'r', 1 FROM bulk_runs r, sessions s",
     "session_state": "INSERT INTO session_state (session_id, kind, key, body) "
     "SELECT id, 'files', 'k', 'x' FROM sessions",
 }
