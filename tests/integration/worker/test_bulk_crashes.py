@@ -21,13 +21,16 @@ import pytest
 from compaction.core import jsonbytes
 from ops.embedded import Valkey
 from ops.fake_provider.batches import BATCHES
-from tests.integration.service import Service, history
+from tests.integration.service import ROOT, Service, history
 
 Json = Any
 SESSIONS = int(os.environ.get("COMPACTD_DRILL_SESSIONS", "60"))
 SLOTS = 8  # calls in flight, at most, and so the most that a kill can cost
 KILL_EVERY_SECONDS = 3.0 if SESSIONS < 1_000 else 6.0
 PATIENCE_SECONDS = 60 + 2 * SESSIONS
+FOLDER = Path(os.environ.get("COMPACTD_TEST_TRANSCRIPTS", ROOT.parent / "shared" / "transcripts"))
+REAL = sorted(path for path in (FOLDER / "claude_code").rglob("*.jsonl") if path.stat().st_size > 100_000)
+REAL_EVERY = 20  # sessions between two real ones
 WAYS = ("live", "message_batches")
 
 
@@ -48,6 +51,19 @@ def rows(service: Service, sql: str, *values: Json) -> list[tuple[Any, ...]]:
         return conn.execute(sql, values).fetchall()
 
 
+def store_session(service: Service, number: int, dice: random.Random) -> None:
+    """A session of its own; now and then a real one, where the transcripts are at hand."""
+    name = f"drill-{number}"
+    if number % REAL_EVERY == 0 and number // REAL_EVERY < len(REAL):
+        query = {"session_id": name, "model": "claude-haiku-5-5"}
+        body = REAL[number // REAL_EVERY].read_bytes()
+        assert service.http.post("/v1/sessions/import", content=body, params=query).status_code == 200
+        return
+    told = history(dice.randint(2, 6), characters=1_000)
+    told[0] = {"role": "user", "content": f"Move invoice {number} to the new service."}
+    service.put_session(name, told)
+
+
 def asked_for(service: Service) -> collections.Counter[str]:
     """How often each session's summary was asked for, by what is in the request and nowhere else."""
     asked = [call.body or b"" for call in service.calls]
@@ -65,9 +81,7 @@ def test_a_worker_killed_every_few_seconds_pays_for_each_session_once(service: S
     dice = random.Random(7)
     service.play({"steps": [{"good_summary": {}, "delay_s": 0.2}], "batch_s": 1.0})
     for number in range(SESSIONS):
-        told = history(dice.randint(2, 6), characters=1_000)
-        told[0] = {"role": "user", "content": f"Move invoice {number} to the new service."}
-        service.put_session(f"drill-{number}", told)
+        store_session(service, number, dice)
     run = service.http.post("/v1/bulk", json={"selection": {"id_prefix": "drill-"}, "way": way}).json()
     kills, until = 0, time.monotonic() + PATIENCE_SECONDS
     kill_at = time.monotonic() + KILL_EVERY_SECONDS
