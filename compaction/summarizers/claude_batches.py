@@ -6,7 +6,7 @@ encode them once more, and a batch may be large.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -40,11 +40,7 @@ class ClaudeBatches:
 
     async def create(self, requests: Sequence[BatchRequest]) -> BatchState:
         """Sends a batch. Raises ProviderError; one with a status is a refusal, any other leaves it open."""
-        parts = b",".join(
-            b'{"custom_id":%s,"params":%s}' % (jsonbytes.encode(one.custom_id), one.body) for one in requests
-        )
-        call = self._claude.plain_call(PATH, b'{"requests":[%s]}' % parts)
-        del parts
+        call = self._claude.plain_call(PATH, b"".join(_pieces(requests)))  # one copy: a batch may be large
         document = await self._claude.document(call)
         if not isinstance(document, dict) or not isinstance(document.get("id"), str):
             raise call_failures.not_a_message(request_id=call.request_id)
@@ -94,6 +90,16 @@ class ClaudeBatches:
         except Exception as error:  # noqa: BLE001 - the SDK leaks kinds of its own, its transport's and Python's
             problem = self._claude.problem(error, self._claude.plain_call(PATH))
         raise problem
+
+
+def _pieces(requests: Sequence[BatchRequest]) -> Iterator[bytes]:
+    """The body of a batch."""
+    before = b'{"requests":[{"custom_id":'
+    for one in requests:
+        yield before + jsonbytes.encode(one.custom_id) + b',"params":'
+        yield one.body
+        before = b'},{"custom_id":'
+    yield b"}]}"
 
 
 def _state(batch: Any) -> BatchState:  # noqa: ANN401 - the SDK's MessageBatch, whose types this file must not import

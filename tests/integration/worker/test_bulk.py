@@ -113,3 +113,48 @@ def test_a_cancelled_run_ends_and_what_was_not_begun_stays_as_it_was(service: Se
     assert (run["end_reason"], run["request_counts"]["canceled"]) == ("cancelled", 3)
     assert service.calls == []
     assert len(service.view("stop-0", "live")) == len(history(4))
+
+
+def test_an_open_breaker_skips_a_session_unless_the_run_is_forced(service: Service) -> None:
+    refused = {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
+    service.play([{"status": 400, "body": refused}])
+    service.put_session("broken-0", history(30), settings={"context_window": 30_000})
+    for _ in range(3):
+        service.compact("broken-0", trigger="auto")
+    service.play()
+    run = run_at(service, start(service, selection={"id_prefix": "broken-"})["id"], "ended")
+    assert run["skipped"] == {"circuit_open": 1}
+    forced = run_at(service, start(service, selection={"id_prefix": "broken-"}, force=True)["id"], "ended")
+    assert forced["request_counts"]["succeeded"] == 1
+
+
+def test_a_run_may_say_who_writes_the_summaries(service: Service) -> None:
+    sessions(service, "writer", 1)
+    run = start(service, selection={"id_prefix": "writer-"}, model="claude-sonnet-5-5")
+    run_at(service, run["id"], "ended")
+    assert [call.json()["model"] for call in service.calls] == ["claude-sonnet-5-5"]
+
+
+def test_a_failure_that_would_come_again_is_not_paid_for_again(service: Service) -> None:
+    """A model that never writes a summary: the run fails, and an identical one leaves the session alone."""
+    service.play([{"text": "I went on with the task instead."}])
+    sessions(service, "stubborn", 1)
+    first = run_at(service, start(service, selection={"id_prefix": "stubborn-"})["id"], "ended")
+    assert first["failed"] == {"no_summary": 1}
+    assert first["cost"]["spent_usd"] > 0
+    calls = len(service.calls)
+    again = run_at(service, start(service, selection={"id_prefix": "stubborn-"})["id"], "ended")
+    assert again["skipped"] == {"failed_before": 1}
+    assert len(service.calls) == calls
+    forced = run_at(service, start(service, selection={"id_prefix": "stubborn-"}, force=True)["id"], "ended")
+    assert forced["failed"] == {"no_summary": 1}
+    assert len(service.calls) > calls
+
+
+def test_new_messages_make_a_session_another_one(service: Service) -> None:
+    sessions(service, "grown", 1)
+    order = {"selection": {"id_prefix": "grown-"}}
+    run_at(service, start(service, **order)["id"], "ended")
+    service.append("grown-0", [{"role": "user", "content": "And one thing more."}])
+    assert run_at(service, start(service, **order)["id"], "ended")["request_counts"]["succeeded"] == 1
+    assert run_at(service, start(service, **order)["id"], "ended")["skipped"] == {"unchanged": 1}
