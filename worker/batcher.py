@@ -15,7 +15,7 @@ from datetime import timedelta
 from compaction import telemetry
 from compaction.core import bulk, jsonbytes
 from compaction.core.bulk import MAX_FEEDS, ItemState, Load
-from compaction.errors import Conflict, ProviderError
+from compaction.errors import Conflict, ProviderError, Unavailable
 from compaction.ports import BatchAnswer, BatchRequest, BatchState, MessageBatches
 from compaction.store import bulk_batches, bulk_claims, bulk_items
 from compaction.store.bulk_batches import BatchRow, Candidate, ItemAnswer
@@ -160,7 +160,13 @@ class Batcher:
         if claim is None:
             return batch_replay.Step(failed="invalid_session")
         answers = [] if item.answers is None else jsonbytes.decode(item.answers)
-        return await batch_replay.next_step(self._assignments, claim, BulkOrder(run.model), answers)
+        try:
+            return await batch_replay.next_step(self._assignments, claim, BulkOrder(run.model), answers)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - one session that cannot be read must not stop the run
+            _log.error("bulk.item_fault", run_id=run.id, item=item.id, **telemetry.failure(error))
+            return batch_replay.Step(failed="internal")
 
     async def _finished(self, run: RunRow, item: Candidate, step: batch_replay.Step) -> bool:
         """An item that needs no further answer: it fails, or becomes a job. Whether it did."""

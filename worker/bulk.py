@@ -55,15 +55,23 @@ class Conductor:
         try:
             async with self._database.connect() as conn:
                 run_ids = await bulk_runs.active_ids(conn)
-            while run_ids:
-                run_ids = [run_id for run_id in run_ids if await self._step(run_id)]
         except CompactdError as error:
             _log.warning("bulk.missed", code=error.code)
+            return
+        while run_ids:
+            run_ids = [run_id for run_id in run_ids if await self._stepped(run_id)]
+
+    async def _stepped(self, run_id: str) -> bool:
+        """One step of a run; whether another may follow at once. A run that cannot move does not stop the others."""
+        try:
+            return await self._step(run_id)
+        except CompactdError as error:
+            _log.warning("bulk.missed", run_id=run_id, code=error.code)
         except Exception as error:  # noqa: BLE001 - the next turn tries again
-            _log.error("bulk.fault", **telemetry.failure(error))
+            _log.error("bulk.fault", run_id=run_id, **telemetry.failure(error))
+        return False
 
     async def _step(self, run_id: str) -> bool:
-        """One step of a run; whether another may follow at once."""
         async with self._database.begin() as conn:
             run = await bulk_runs.take(conn, run_id)
             if run is None:

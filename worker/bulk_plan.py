@@ -14,6 +14,7 @@ from decimal import Decimal
 from compaction.core import breaker, bulk, jsonbytes, policy, tokens, wire
 from compaction.core.bulk import ItemSkip
 from compaction.core.messages import Message, Usage, conversation, decode_message
+from compaction.errors import Internal
 from compaction.settings import Settings
 from compaction.store import bulk_items, bulk_plans, bulk_runs, clock, sessions
 from compaction.store.bulk_items import NewItem
@@ -36,6 +37,9 @@ class _Sized:
     problem: ItemSkip | None = None
 
 
+_UNREADABLE = _Sized("", 0, "invalid_session")
+
+
 class Planner:
     """Plans page by page. `settings` say which summarizer writes and which model, where the run does not."""
 
@@ -47,9 +51,7 @@ class Planner:
         found = await bulk_plans.page(conn, run, PAGE_SESSIONS)
         at = await clock.read(conn)
         for group in _groups(found):
-            originals = await bulk_plans.originals(conn, group)
-            items = await asyncio.to_thread(self._items, run, group, originals, at)
-            del originals
+            items = await self._read(conn, run, group, at)
             await bulk_items.add(conn, run, await self._checked(conn, run, items))
         if found:
             await bulk_runs.planned_through(conn, run, found[-1].session.id)
@@ -64,15 +66,24 @@ class Planner:
             return "live", "The summarizer here is extractive and has no batches; the run goes live."
         return run.way, None
 
+    async def _read(self, conn: Connection, run: RunRow, group: Sequence[Found], at: datetime) -> list[NewItem]:
+        """The items of a group. A session whose stored bodies are damaged is told apart, and stops no plan."""
+        try:
+            originals = await bulk_plans.originals(conn, group)
+            return await asyncio.to_thread(self._items, run, group, originals, at)
+        except Internal:
+            if len(group) == 1:
+                return [self._judged(run, group[0], _UNREADABLE, at)]
+        return [item for one in group for item in await self._read(conn, run, [one], at)]
+
     def _items(
         self, run: RunRow, found: Sequence[Found], originals: dict[int, list[StoredMessage]], at: datetime
     ) -> list[NewItem]:
         least = bulk_plans.selection_of(run).min_tokens or 0
-        items = (self._item(run, one, originals.pop(one.session.id), at) for one in found)
+        items = (self._judged(run, one, _sized(one, originals.pop(one.session.id)), at) for one in found)
         return [item for item in items if item.tokens >= least]
 
-    def _item(self, run: RunRow, one: Found, stored: Sequence[StoredMessage], at: datetime) -> NewItem:
-        sized = _sized(one, stored)
+    def _judged(self, run: RunRow, one: Found, sized: _Sized, at: datetime) -> NewItem:
         model = run.model or self._settings.summary_model or one.session.model
         dollars = self._live_usd(model, sized.tokens)
         reason = self._skip_reason(run, one, at) or sized.problem
@@ -150,7 +161,7 @@ def _sized(one: Found, stored: Sequence[StoredMessage]) -> _Sized:
         messages: tuple[Message, ...] = tuple(decode_message(message.body, seq=message.seq) for message in stored)
         given = {name: jsonbytes.decode(raw) for name, raw in sessions.parameters_in(one.parameters).items()}
     except ValueError:
-        return _Sized("", 0, "invalid_session")
+        return _UNREADABLE
     counted = tokens.session_tokens(messages, system=given.get("system"), tools=given.get("tools"))
     problem: ItemSkip | None = "nothing_to_compact" if policy.nothing_to_compact(messages) else None
     return _Sized(wire.prefix_hash(conversation(messages)), counted.tokens, problem)

@@ -56,7 +56,8 @@ async def test_a_wrong_order_is_refused_by_the_name_of_its_field(
 
 
 async def test_the_same_request_under_its_key_makes_one_run(client: httpx2.AsyncClient) -> None:
-    order, key = {"selection": {}}, {"Idempotency-Key": "once"}
+    order: dict[str, Any] = {"selection": {}}
+    key = {"Idempotency-Key": "once"}
     first = await client.post("/v1/bulk", json=order, headers=key)
     again = await client.post("/v1/bulk", json=order, headers=key)
     assert again.json()["id"] == first.json()["id"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.integration.service import Service, history
@@ -158,3 +159,16 @@ def test_new_messages_make_a_session_another_one(service: Service) -> None:
     service.append("grown-0", [{"role": "user", "content": "And one thing more."}])
     assert run_at(service, start(service, **order)["id"], "ended")["request_counts"]["succeeded"] == 1
     assert run_at(service, start(service, **order)["id"], "ended")["skipped"] == {"unchanged": 1}
+
+
+def test_a_session_that_cannot_be_read_stops_nobody_elses(service: Service) -> None:
+    sessions(service, "damaged", 3)
+    damage = (
+        "UPDATE messages SET body = decode('09', 'hex') WHERE session_id ="
+        " (SELECT id FROM sessions WHERE name = 'damaged-1') AND seq = 2"
+    )
+    with psycopg.connect(service.database_url.replace("+psycopg", ""), autocommit=True) as conn:
+        conn.execute(damage)
+    run = run_at(service, start(service, selection={"id_prefix": "damaged-"})["id"], "ended")
+    assert run["skipped"] == {"invalid_session": 1}
+    assert run["request_counts"]["succeeded"] == 2
