@@ -32,12 +32,13 @@ class ArchiveProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One session's transcript. `session_id` is None where the transcript says it itself."""
+    """One session's transcript, or a `problem` that names a file. `session_id` is None where the transcript says it."""
 
     label: str  # where it came from, for people
     path: Path
     session_id: str | None = None
     is_temporary: bool = False
+    problem: str | None = None
 
     def forget(self) -> None:
         """Deletes a temporary file."""
@@ -96,7 +97,9 @@ def _split(files: Any, name: str, scratch: Path) -> Iterator[Piece]:  # noqa: AN
         whole = Piece(name, Path(name))
     else:
         whole = Piece(name, scratch.with_suffix(".whole"), is_temporary=True)
-        _copy(files, name, packing, whole.path)
+        if (problem := _copied(files, name, packing, whole.path)) is not None:
+            yield Piece(name, whole.path, problem=problem)
+            return
     if not _holds_many(whole.path):
         yield whole
         return
@@ -104,13 +107,15 @@ def _split(files: Any, name: str, scratch: Path) -> Iterator[Piece]:  # noqa: AN
     whole.forget()
 
 
-def _copy(files: Any, name: str, packing: str | None, target: Path) -> None:  # noqa: ANN401 - fsspec has no types
+def _copied(files: Any, name: str, packing: str | None, target: Path) -> str | None:  # noqa: ANN401 - no types
+    """Unpacks or fetches a file; what is wrong with it, so that one damaged file does not cost the others."""
     try:
         with files.open(name, "rb", compression=packing) as packed, target.open("wb") as plain:
             shutil.copyfileobj(packed, plain, COPY_BYTES)
     except (OSError, EOFError, ValueError) as error:
         target.unlink(missing_ok=True)
-        raise ArchiveProblem(f"{name} cannot be read ({type(error).__name__}). Is it damaged or not allowed?") from None
+        return f"{name} cannot be read ({type(error).__name__}). Is it damaged or not allowed?"
+    return None
 
 
 def _holds_many(path: Path) -> bool:

@@ -23,6 +23,12 @@ class Sent:
     problems: list[str] = field(default_factory=list)
     failed: int = 0
 
+    def note(self, problem: str) -> None:
+        """A piece that was not imported."""
+        self.failed += 1
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+
 
 async def send(client: Client, source: str, scratch: Path, tell: Callable[[int], None]) -> Sent:
     """Imports every session of the archive. Raises ArchiveProblem, or Unreachable when the API goes away."""
@@ -52,6 +58,9 @@ async def _settled(under_way: set[asyncio.Task[None]], when: str) -> set[asyncio
 
 
 async def _send(client: Client, piece: Piece, sent: Sent) -> None:
+    if piece.problem is not None:
+        sent.note(piece.problem)
+        return
     try:
         imported = await client.import_transcript(piece.path, session_id=piece.session_id)
         sent.session_ids.append(imported["session_id"])
@@ -59,9 +68,7 @@ async def _send(client: Client, piece: Piece, sent: Sent) -> None:
         raise  # the others would fare no better
     except (ClientError, OSError) as error:
         told = failures.told(error)
-        sent.failed += 1
-        if len(sent.problems) < MAX_PROBLEMS:
-            sent.problems.append(f"{piece.label}: {told.words if told else type(error).__name__}")
+        sent.note(f"{piece.label}: {told.words if told else type(error).__name__}")
     finally:
         piece.forget()
 
