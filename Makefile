@@ -46,6 +46,11 @@ cases: $(READY)  ## play the shared cases against the running service (COMPACTD_
 chaos: $(READY)  ## break everything on purpose: 500 jobs, 110 faults, then the ledger (ARGS="--rounds 5"; four minutes a round)
 	@exec $(RUN) -m tests.chaos $(ARGS)
 
+.PHONY: bulk-drill
+bulk-drill: $(READY)  ## a bulk run of 2,000 sessions, both ways, its worker killed every few seconds (COMPACTD_DRILL_SESSIONS=n)
+	@COMPACTD_DRILL_SESSIONS=$${COMPACTD_DRILL_SESSIONS:-2000} exec $(RUN) -m pytest -q -s \
+	  tests/integration/worker/test_bulk_crashes.py $(ARGS)
+
 .PHONY: coverage
 coverage: $(READY)  ## branch coverage of what thinks and decides: 100 %, or it fails
 	@exec $(RUN) -m pytest -q -n $(TEST_WORKERS) $(THINKING_TESTS) --cov-branch \

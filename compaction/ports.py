@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from typing import Literal, Protocol
 
@@ -69,6 +70,66 @@ class Summarizer(Protocol):
 
     async def probe(self) -> None:
         """Asks whether the provider can be used now, at no cost. Raises like `summarize` when it cannot."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """One request of a batch: its name (`^[a-zA-Z0-9_-]{1,64}$`, unique in the batch) and its ready JSON."""
+
+    custom_id: str
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """A batch as the provider tells of it; `counts` by the API's names, final only when it has ended."""
+
+    id: str
+    has_ended: bool
+    created_at: datetime
+    counts: Mapping[str, int]
+
+    @property
+    def requests(self) -> int:
+        """How many requests it holds."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAnswer:
+    """The end of one request: a reply (its document), a refusal (its document), or neither for the other two kinds."""
+
+    custom_id: str
+    kind: Literal["succeeded", "errored", "canceled", "expired"]
+    document: Json = field(default=None, repr=False)
+
+
+class MessageBatches(Protocol):
+    """Requests that are answered within a day for half the price. Raises errors.ProviderError; never retries."""
+
+    def body_of(self, request: SummaryRequest) -> bytes:
+        """The request as it stands in a batch."""
+        ...
+
+    async def create(self, requests: Sequence[BatchRequest]) -> BatchState:
+        """Sends a batch. After an error that is no refusal nobody knows whether it was taken: look at `newest`."""
+        ...
+
+    async def retrieve(self, batch_id: str) -> BatchState:
+        """The batch as it stands."""
+        ...
+
+    async def newest(self, since: datetime) -> list[BatchState]:
+        """The batches that were made since then."""
+        ...
+
+    async def cancel(self, batch_id: str) -> None:
+        """Begins no further request of it."""
+        ...
+
+    def answers(self, batch_id: str) -> AsyncIterator[BatchAnswer]:
+        """What came of each request of a batch that has ended, in any order."""
         ...
 
 

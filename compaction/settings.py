@@ -104,6 +104,14 @@ class Settings(BaseModel):
     call_timeout_seconds: float = Field(600.0, alias="COMPACTD_CALL_TIMEOUT_SECONDS", gt=0)  # the SDK's own default
     idle_timeout_seconds: float = Field(90.0, alias="COMPACTD_IDLE_TIMEOUT_SECONDS", gt=0)  # pings come every few s
 
+    batch_max_bytes: int = Field(  # of one Message Batch: it is held in memory; the API takes 256 MB
+        32 * 2**20, alias="COMPACTD_BATCH_MAX_BYTES", ge=2**20, le=256 * 10**6
+    )
+    batch_poll_seconds: float = Field(30.0, alias="COMPACTD_BATCH_POLL_SECONDS", gt=0)  # most batches take minutes
+    batch_grace_seconds: float = Field(  # until a batch that was about to be sent is taken for not sent
+        120.0, alias="COMPACTD_BATCH_GRACE_SECONDS", gt=0
+    )
+
     hook_allow_private: Allowed = Field(Allowance(), alias="COMPACTD_HOOK_ALLOW_PRIVATE")  # true or networks
     hook_ports: Ports = Field(addresses.WEB_PORTS, alias="COMPACTD_HOOK_PORTS")  # None: any
     hook_plugin_seconds: float = Field(  # one plugin's answer

@@ -11,10 +11,9 @@ from alembic import context
 from sqlalchemy import URL, Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
-import compaction.store.operator_tables  # noqa: F401 - adds its tables to the metadata
 from compaction.store.engine import driver_url
 from compaction.store.leader import LOCK_SPACE, MIGRATION_LOCK
-from compaction.store.tables import metadata
+from compaction.store.schema import metadata
 
 OTHERS_TIMEOUT_SECONDS = 120  # how long to wait for another migrator; several processes may start at once
 LOCK_TIMEOUT_SECONDS = 5  # a DDL statement that waits longer blocks everybody behind it: better to fail and try again

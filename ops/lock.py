@@ -18,7 +18,7 @@ OPTIONS = (
     *("--no-emit-index-url", "--no-header", "--no-annotate", "--quiet"),
 )
 LOCKS = {  # the second one is a part of the first: what the image needs
-    "requirements.lock": ("--extra", "local", "--extra", "otel", "--group", "dev"),
+    "requirements.lock": ("--extra", "local", "--extra", "otel", "--extra", "s3", "--group", "dev"),
     "ops/image/requirements.lock": ("--extra", "otel", "--constraint", "requirements.lock"),
 }
 

@@ -16,11 +16,13 @@ from compaction.errors import InvalidSession
 from compaction.hooks.chain import HookSources
 from compaction.limits import ignored_in_session, marks, session_limits
 from compaction.pipeline import SUMMARY_TOKENS
-from compaction.ports import Price, Summarizer
+from compaction.ports import Price, Recorder, Summarizer
 from compaction.settings import Settings
+from compaction.store import bulk_items
 from compaction.store import hooks as hook_rows
 from compaction.store import session_state as state_rows
 from compaction.store import sessions as session_rows
+from compaction.store.bulk_items import BulkOrder
 from compaction.store.engine import Database
 from compaction.store.jobs import Claim, JobRow
 from compaction.store.sealed_text import readable
@@ -47,13 +49,15 @@ class StoredHistory:
     database: Database
     session_id: int
     through_seq: int
+    anew: bool = False  # from what the producer stored, whatever was compacted before
     _messages: tuple[Message, ...] | None = None
 
     async def load(self) -> Sequence[Message]:
         """The messages, decoded. Raises InvalidSession for too many, or for one that is none."""
         if self._messages is None:
             async with self.database.connect() as conn:
-                view = await session_rows.load_live(conn, self.session_id, through_seq=self.through_seq)
+                load = session_rows.load_original if self.anew else session_rows.load_live
+                view = await load(conn, self.session_id, through_seq=self.through_seq)
             self._messages = decode_view(view)
         return self._messages
 
@@ -85,10 +89,18 @@ class Assignments:
 
     async def prepare(self, claim: Claim, recorder: AttemptRecorder) -> tuple[Task, Switches, Ports]:
         """What one attempt works with; small queries, no messages yet."""
+        order = await self._bulk_order(claim.job)
+        return await self.prepared(claim, recorder, order, self.provider.summarizer(claim))
+
+    async def prepared(
+        self, claim: Claim, recorder: Recorder, order: BulkOrder | None, summarizer: Summarizer
+    ) -> tuple[Task, Switches, Ports]:
+        """The same for an order of a bulk run that is known, and with this summarizer."""
         job = claim.job
         entries, endpoints = await self._state_and_hooks(claim)
         facts = _facts(claim, session_rows.parameters_in(claim.parameters))
-        task = self._task(claim, facts, entries, *await self._limits(facts))
+        model = (order.model if order else None) or self.settings.summary_model
+        task = self._task(claim, facts, entries, await self._limits(facts, model), model or facts.model)
         if ignored := [*ignored_in_session(facts.settings), *task.table.problems]:
             recorder.event("settings_ignored", {"problems": list(ignored)})
         switches = Switches(
@@ -97,8 +109,8 @@ class Assignments:
             breaker_open=breaker.is_open(claim.breaker, claim.claimed_at, self.settings.breaker_cooldown_seconds),
         )
         ports = Ports(
-            history=StoredHistory(self.database, job.session_id, claim.covers_through_seq),
-            summarizer=self.provider.summarizer(claim),
+            history=StoredHistory(self.database, job.session_id, claim.covers_through_seq, anew=order is not None),
+            summarizer=summarizer,
             extractive=self.extractive,
             recorder=recorder,
             hooks=self.hooks.chain(endpoints),
@@ -117,9 +129,15 @@ class Assignments:
                 await hook_rows.endpoints(conn, claim.job.tenant_id) if claim.has_hooks else (),
             )
 
-    async def _limits(self, facts: SessionFacts) -> tuple[ModelLimits, ModelLimits]:
-        """What the session's model takes and gives, and what the one does that writes fresh summaries."""
-        other = self.settings.summary_model
+    async def _bulk_order(self, job: JobRow) -> BulkOrder | None:
+        """What the job's bulk run says; None for a job of nobody's run."""
+        if job.trigger != "bulk":
+            return None
+        async with self.database.connect() as conn:
+            return await bulk_items.order_of(conn, job.id)
+
+    async def _limits(self, facts: SessionFacts, other: str | None) -> tuple[ModelLimits, ModelLimits]:
+        """What the session's model takes and gives, and what `other` does where it writes fresh summaries."""
         if other is None:
             limits = session_limits(facts.model, facts.settings, await self.provider.limits(facts.model))
             return limits, limits
@@ -131,16 +149,17 @@ class Assignments:
         claim: Claim,
         facts: SessionFacts,
         entries: Sequence[StateEntry],
-        limits: ModelLimits,
-        writer: ModelLimits,
+        both: tuple[ModelLimits, ModelLimits],
+        model: str,
     ) -> Task:
+        limits, writer = both
         return Task(
             facts=facts,
             order=_order(claim.job),
             covers_through_seq=claim.covers_through_seq,
             now=claim.claimed_at,
             thresholds=marks(limits, facts.settings, self.settings),
-            model=self.settings.summary_model or facts.model,
+            model=model,
             window_tokens=writer.context_window_tokens,
             max_output_tokens=writer.max_output_tokens,
             session_window_tokens=limits.context_window_tokens,

@@ -22,12 +22,17 @@ from compaction.settings import Settings
 from compaction.store import bodies
 from compaction.store.engine import Database
 from compaction.summarizers.claude import ClaudeSummarizer
+from compaction.summarizers.claude_batches import ClaudeBatches
 from compaction.summarizers.extractive import ExtractiveSummarizer
+from compaction.summarizers.models import platform_facts
 from compaction.summarizers.watchdog import Deadlines
 from compaction.webhooks.sender import Sender
 from worker import memory, scrape
 from worker.assignment import Assignments
+from worker.batcher import Batcher
 from worker.bridge import Bridge, Closing
+from worker.bulk import Conductor
+from worker.bulk_plan import Planner
 from worker.dispatch import Doorbell
 from worker.dispatcher import Dispatcher
 from worker.drain import Drain
@@ -107,13 +112,7 @@ def start_process(settings: Settings) -> Process:
     summarizer = _summarizer(settings, extractive)
     name = provider_name(settings)
     limiter = _limiter(settings, database, name)
-    provider = Provider(
-        database,
-        summarizer,
-        name=name,
-        limiter=limiter,
-        base_seconds=settings.backoff_base_seconds,
-    )
+    provider = Provider(database, summarizer, name=name, limiter=limiter, base_seconds=settings.backoff_base_seconds)
     heart = Heart(
         owner=_owner(),
         database_url=settings.database_url,
@@ -123,11 +122,12 @@ def start_process(settings: Settings) -> Process:
         lag_seconds=bridge.lag_seconds,
         provider=name,
     )
+    assignments = Assignments(database, settings, provider, extractive, _hooks(settings))
     runner = Runner(
         database=database,
         heart=heart,
         doorbell=doorbell,
-        assignments=Assignments(database, settings, provider, extractive, _hooks(settings)),
+        assignments=assignments,
         provider=provider,
         lease_seconds=settings.lease_seconds,
         timeout_seconds=settings.job_timeout_seconds,
@@ -149,7 +149,9 @@ def start_process(settings: Settings) -> Process:
         ),
     )
     chores = [
-        _reconciler(settings, database, doorbell).turn_for_ever(),
+        _reconciler(
+            settings, database, doorbell, _batcher(settings, database, assignments, summarizer)
+        ).turn_for_ever(),
         provider.probe_for_ever(settings.reconcile_seconds),
     ]
     if limiter is not None:
@@ -171,7 +173,25 @@ def _scrape(settings: Settings, heart: Heart, bridge: Bridge, database: Database
     return Scrape(settings.host, settings.metrics_port, Health(heart, bridge.lag_seconds, settings.lease_seconds))
 
 
-def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> Reconciler:
+def _batcher(
+    settings: Settings, database: Database, assignments: Assignments, summarizer: Summarizer
+) -> Batcher | None:
+    """What sends a bulk run's batches; None where the summarizer's platform has none."""
+    if not isinstance(summarizer, ClaudeSummarizer) or not platform_facts("anthropic").batches:
+        return None
+    return Batcher(
+        database,
+        ClaudeBatches(summarizer),
+        assignments,
+        max_bytes=settings.batch_max_bytes,
+        poll_seconds=settings.batch_poll_seconds,
+        grace_seconds=settings.batch_grace_seconds,
+    )
+
+
+def _reconciler(
+    settings: Settings, database: Database, doorbell: Doorbell, batcher: Batcher | None = None
+) -> Reconciler:
     return Reconciler(
         database=database,
         dispatcher=Dispatcher(
@@ -187,6 +207,7 @@ def _reconciler(settings: Settings, database: Database, doorbell: Doorbell) -> R
         ),
         tallying=Tallying(database),
         courier=_courier(settings, database),
+        conductor=Conductor(database, Planner(settings), doorbell, batcher),
         gauges=QueueGauges(database),
         every_seconds=settings.reconcile_seconds,
         lease_seconds=settings.lease_seconds,

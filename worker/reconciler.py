@@ -17,6 +17,7 @@ from compaction.store import leader
 from compaction.store import workers as worker_rows
 from compaction.store.engine import Database
 from worker import metrics
+from worker.bulk import Conductor
 from worker.dispatcher import Dispatcher
 from worker.gauges import QueueGauges
 from worker.retention import Retention
@@ -53,6 +54,7 @@ class Reconciler:
         retention: Retention,
         tallying: Tallying,
         courier: Courier,
+        conductor: Conductor,
         gauges: QueueGauges,
         every_seconds: float,
         lease_seconds: float,
@@ -64,6 +66,7 @@ class Reconciler:
         self._retention = retention
         self._tallying = tallying
         self._courier = courier
+        self._conductor = conductor
         self._gauges = gauges
         self._every_seconds = every_seconds
         self._forget_seconds = FORGET_LEASES * lease_seconds
@@ -85,12 +88,13 @@ class Reconciler:
             await asyncio.sleep(self._every_seconds)
 
     async def turn(self) -> bool:
-        """One turn: reap expired leases, send news, ring for what is next, tidy up. Whether jobs wait for slots."""
+        """One turn: reap, send news, move bulk runs, ring for what is next, tidy up. Whether jobs wait for slots."""
         if time.monotonic() >= self._chores_at:  # while jobs wait for slots, turns come faster than chores need
             self._chores_at = time.monotonic() + self._every_seconds
             if time.monotonic() >= self._reap_at:
                 await self._reap()
             self._courier.turn()
+            self._conductor.turn()
         waiting = await self._dispatcher.turn()
         await self._tidy()
         await self._gauges.turned(self._dispatcher.broker_length)

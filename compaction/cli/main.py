@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compaction import __version__
-from compaction.cli import demo, doctor, jobs, local, results, sessions, transfers
+from compaction.cli import bulk, demo, doctor, jobs, local, results, sessions, transfers
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 the job failed, 2 wrong usage, 3 API not reachable, 4 not found, "
@@ -34,6 +34,7 @@ app.command("breaker")(sessions.breaker)
 app.command("doctor")(doctor.doctor)
 app.command("env")(local.env)
 app.command("sample")(local.sample)
+app.add_typer(bulk.app, name="bulk")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import httpx2
 
 from compaction.client import hashing
+from compaction.client.bulk import Bulk
 from compaction.client.errors import Refused, Stale, TimedOut, Unreachable, refusal
 from compaction.client.http import MAX_TRIES, Http, Query, is_passing
 from compaction.client.shapes import (
@@ -70,6 +71,7 @@ class Client:
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._http = Http(url, api_key, max_tries=max_tries, transport=transport)
+        self.bulk = Bulk(self._http)  # the calls about bulk runs
 
     async def __aenter__(self) -> Self:
         return self

@@ -85,7 +85,10 @@ _STATUS = bindparam("b_status", type_=Text)
 _NONE: ColumnElement[Any] = literal_column("0")
 _RESULT_TEXTS = ("strategy", "model", "prefix_hash")
 _RESULT_JSON = ("usage", "dropped", "context_management", "hook_results")
-_RESULT_REST = ("pre_tokens", "post_tokens", "cost_usd", "ptl_attempts", "covers_through_seq", "degraded", "body")
+_RESULT_REST = (
+    *("pre_tokens", "post_tokens", "cost_usd", "ptl_attempts", "covers_through_seq", "degraded", "body"),
+    "prompt_version",
+)
 
 
 def _json(name: str) -> ColumnElement[Any]:

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
+    UUID,
     BigInteger,
     ColumnElement,
     CompoundSelect,
     bindparam,
     case,
+    cast,
     func,
     literal_column,
+    null,
     select,
     union_all,
 )
@@ -90,6 +93,7 @@ _TAIL = (
     .where(messages.c.session_id == _SESSION, _ON_BRANCH, messages.c.seq > bindparam("b_after_seq", type_=BigInteger))
     .order_by(messages.c.seq)
 )
+_ORIGINAL = _live_view(cast(null(), UUID(as_uuid=False)))
 _REPLACED = _live_view(_EARLIER.with_only_columns(results.c.job_id).scalar_subquery())
 
 
@@ -97,6 +101,13 @@ async def load_live(conn: AsyncConnection, session_id: int, *, through_seq: int 
     """The live view, as of `through_seq` if given: the newest boundary or result by then, and what follows it."""
     through = plain.MAX_NUMBER if through_seq is None else min(through_seq, plain.MAX_NUMBER)
     rows = await conn.execute(_LIVE, {"b_session_id": session_id, "b_through_seq": through})
+    return _decoded(rows, through_seq)
+
+
+async def load_original(conn: AsyncConnection, session_id: int, *, through_seq: int) -> LiveView:
+    """What the producer stored since its own newest boundary, through `through_seq`: as if we had never compacted."""
+    through = min(through_seq, plain.MAX_NUMBER)
+    rows = await conn.execute(_ORIGINAL, {"b_session_id": session_id, "b_through_seq": through})
     return _decoded(rows, through_seq)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.pool import NullPool
 
 from compaction.store.engine import CONNECT_TIMEOUT_SECONDS, driver_url
-from compaction.store.tables import metadata
+from compaction.store.schema import metadata
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 

@@ -19,8 +19,8 @@ from compaction.errors import CompactdError
 from compaction.settings import SettingsError, settings_from
 from compaction.store import bodies, sealed_text
 from compaction.store.engine import Connection, Database
+from compaction.store.schema import metadata
 from compaction.store.sealed_text import SealedText
-from compaction.store.tables import metadata
 
 BATCH = 200  # rows in one transaction: a few megabytes, and no row is locked for long
 HASHES = frozenset({"secret_hash", "request_hash"})  # there is nothing in them to read

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
 from compaction.core.messages import Message, Usage, envelope, message_from, usage_from
+from compaction.core.prompts import PROMPT_VERSION
 from compaction.core.results import CompactionResult, Dropped
 from compaction.store import bodies, plain
 from compaction.store.session_rows import PRODUCERS_NAME
@@ -53,6 +54,7 @@ class NewResult:
     degraded: bool
     hook_results: list[dict[str, Json]]
     body: bytes = field(repr=False)
+    prompt_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ class ResultRow:
     created_at: datetime
     applied_at: datetime | None
     applied_through_seq: int | None  # the newest message that the producer was given when it took the result over
+    prompt_version: int | None  # None: made before it was kept
     body: ResultBody
 
 
@@ -121,6 +124,7 @@ def encode_result(result: CompactionResult) -> NewResult:
         prefix_hash=result.prefix_hash,
         degraded=result.degraded,
         hook_results=list(result.hook_results),
+        prompt_version=PROMPT_VERSION,
         body=encode_body(
             ResultBody(
                 boundary=result.boundary.message(),

@@ -16,7 +16,7 @@ from compaction.store import bodies, plain
 from compaction.store.appending import Appended, NewMessage
 from compaction.store.branches import follow
 from compaction.store.histories import StoredMessage, append, load_full
-from compaction.store.live_views import LiveView, load_live, load_replaced, load_tail
+from compaction.store.live_views import LiveView, load_live, load_original, load_replaced, load_tail
 from compaction.store.session_rows import COLUMNS, SessionRow
 from compaction.store.tables import sessions
 
@@ -33,6 +33,7 @@ __all__ = [
     "get",
     "load_full",
     "load_live",
+    "load_original",
     "load_parameters",
     "load_replaced",
     "load_tail",

@@ -255,6 +255,7 @@ results = Table(
     _at("created_at", set_now=True),
     _at("applied_at"),
     Column("applied_through_seq", BigInteger),  # the newest message that the producer was given with it
+    Column("prompt_version", Integer),  # core.prompts.PROMPT_VERSION; None: made before it was kept
 )
 
 breakers = Table(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from compaction.core import wire
+from compaction.core.jsonbytes import Json
 from compaction.errors import ProviderError
 from compaction.ports import Progress, SummaryReply, SummaryRequest
 from compaction.summarizers import call_failures
@@ -146,6 +147,32 @@ class ClaudeSummarizer:
     async def limits(self, model: str) -> ModelLimits | None:
         """What the Models API says about `model`, kept for an hour; None where there is no such API or no answer."""
         return await self._directory.limits(model)
+
+    def sdk_client(self) -> anthropic.AsyncAnthropic:
+        """The running loop's client, for `claude_batches`: it speaks of batches through the SDK's own calls."""
+        return self._client()
+
+    def plain_call(self, path: str, body: bytes = b"") -> ModelCall:
+        """A call whose body is no single request."""
+        return ModelCall(path, Upload(body), (), self._deadlines)
+
+    async def document(self, call: ModelCall) -> Json:
+        """The JSON that a call gets. Raises like `summarize`."""
+        answers: list[Json] = []
+
+        async def read(response: httpx2.Response) -> None:
+            answers.append(await call.read_json(response))
+
+        if (failure := await self._exchange(call, read)) is not None:
+            raise failure
+        return answers[0]
+
+    def problem(self, error: Exception, call: ModelCall) -> ProviderError:
+        """The error of ours for one of the SDK's or its transport's."""
+        if isinstance(error, self._sdk.APIStatusError):
+            call.reply_headers = dict(error.response.headers)
+            return call.refused(error.status_code, error.body)
+        return self._broken(error, call)
 
     async def aclose(self) -> None:
         """Closes the connections of the running loop's client."""

@@ -11,6 +11,7 @@ import msgspec
 
 from compaction.core import jsonbytes
 from compaction.summarizers import models
+from ops.fake_provider.batches import BATCHES, Batches
 from ops.fake_provider.http import Answer, Request
 from ops.fake_provider.ledger import MESSAGES, Call, Ledger
 from ops.fake_provider.limits import Prompt, over_window, refusal
@@ -41,6 +42,7 @@ class Answers:
 
     def __init__(self, script: Script, ledger: Ledger) -> None:
         self.ledger = ledger
+        self.batches = Batches()
         self.play(script)
 
     def play(self, script: Script) -> None:
@@ -78,6 +80,8 @@ class Answers:
                 return self._message(request, call)
             case "POST", "/v1/messages/count_tokens":
                 return self._count(request, call)
+            case _, path if path == BATCHES or path.startswith(BATCHES + "/"):
+                return self.batches.answer(request, call.index, self._script, lambda body: self._alone(body, call))
             case "GET", path if path == MODELS or path.startswith(MODELS + "/"):
                 return self._models(path.removeprefix(MODELS).strip("/"), call)
         return error_reply(HTTPStatus.NOT_FOUND, "not_found_error", "Not found", call.index)
@@ -107,6 +111,13 @@ class Answers:
         asked = Asked(number=call.index, model=envelope.model, stream=envelope.stream, input_tokens=tokens)
         plan = plan_for(step, asked, self._script)
         return replace(plan, held=True) if self._played in self._script.hold_calls else plan
+
+    def _alone(self, params: bytes, call: Call) -> tuple[int, Any]:
+        """What a call with these params would get outside of a batch: its status and decoded body."""
+        facts = dict(call.facts)
+        head, _, body = self._message(Request("POST", MESSAGES, {}, params), call).head.partition(b"\r\n\r\n")
+        call.facts = facts
+        return int(head.split(b" ", 2)[1]), jsonbytes.decode(body)
 
     def _prompt(self, request: Request) -> Prompt | None:
         """The decoded prompt; None when nothing of the script looks at it."""

@@ -77,6 +77,8 @@ class Script:
     exact_usage: bool = True  # False: input tokens are guessed from the body's size, and the body is not decoded
     keep_bodies: bool = True  # in the ledger
     api_key: str | None = None  # None: any key will do
+    batch_s: float = 0.5  # how long a batch takes
+    batch_expires: bool = False  # whether none of its requests is begun in time
     hold_calls: frozenset[int] = frozenset()  # model calls, from 1 at each `play`, that wait for `release`
 
 

@@ -17,7 +17,7 @@ from ops.embedded import Valkey
 from tests.integration.service import KEY, ROOT, Service
 
 DOCS = ROOT / "docs"
-RUN_HERE = {"client.md": "python", "cli.md": "sh", "formats.md": "sh"}
+RUN_HERE = {"client.md": "python", "cli.md": "sh", "formats.md": "sh", "bulk.md": "sh"}
 # Pages with blocks that other tests run or that are pieces of a receiver's own program.
 ELSEWHERE = {
     "api.md": "tests/integration/api/test_api_doc.py",
@@ -74,6 +74,13 @@ def test_the_page_of_the_formats_runs_as_one_script(service: Service, tmp_path: 
     assert live[0]["metadata"]["kind"] == "compact_boundary"
     assert live[1]["is_compact_summary"] is True
     assert len(live) < len(service.view("read-again", "full")) / 10
+
+
+def test_the_page_of_archives_runs_as_one_script(service: Service, tmp_path: Path) -> None:
+    told = run(service, tmp_path, "sh", "-eu", "-c", "\n".join(blocks("bulk.md", "sh")))
+    assert "ended (done)" in told
+    assert "<svg" in (tmp_path / "report.html").read_text()
+    assert '"type": "succeeded"' in (tmp_path / "results.jsonl").read_text()
 
 
 def test_every_block_of_commands_belongs_to_a_test() -> None:

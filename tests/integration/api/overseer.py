@@ -15,7 +15,7 @@ from sqlalchemy import BindParameter, Table, event, text
 from sqlalchemy.sql import visitors
 
 from compaction.store.engine import Database
-from compaction.store.tables import metadata
+from compaction.store.schema import metadata
 
 SHARED = {"workers", "provider_pauses", "queue_depths"}  # nobody's in particular: no word of a tenant stands in them
 COUNTED = "queue_depths"  # a count of the whole queue reads all jobs and tells a number

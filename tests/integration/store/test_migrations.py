@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from compaction.store import migrate
-from compaction.store.tables import metadata
+from compaction.store.schema import metadata
 
 REVISIONS = [script.revision for script in ScriptDirectory(str(migrate.MIGRATIONS)).walk_revisions()][::-1]
 
@@ -70,6 +70,11 @@ ROWS = {
     "queue_depths": "INSERT INTO queue_depths (tenant_id, waiting, through_id) VALUES (0, 1, uuidv7())",
     "audit_entries": "INSERT INTO audit_entries (tenant_id, actor_tenant, actor_key, action) VALUES (0, 't', 'k', 'a')",
     "job_tallies": "INSERT INTO job_tallies (tenant_id, at, outcome, model, jobs) VALUES (0, now(), 'failed', 'm', 1)",
+    "bulk_runs": "INSERT INTO bulk_runs (tenant_id, dry_run, way, force, prompt_version, through_session_id) "
+    "SELECT id, false, 'live', false, 2, 1 FROM tenants",
+    "bulk_batches": "INSERT INTO bulk_batches (tenant_id, run_id) SELECT tenant_id, id FROM bulk_runs",
+    "bulk_items": "INSERT INTO bulk_items (run_id, session_id, state, content_hash, recipe, covers_through_seq) "
+    "SELECT r.id, s.id, 'found', 'h', 'r', 1 FROM bulk_runs r, sessions s",
     "session_state": "INSERT INTO session_state (session_id, kind, key, body) "
     "SELECT id, 'files', 'k', 'x' FROM sessions",
 }

@@ -14,7 +14,22 @@ import pytest
 
 from compaction.core.body_keys import BodyKey
 from compaction.core.webhooks import EVENTS
-from compaction.store import bodies, hooks, idempotency, jobs, session_state, sessions, webhooks
+from compaction.store import (
+    bodies,
+    bulk_batches,
+    bulk_items,
+    bulk_runs,
+    hooks,
+    idempotency,
+    jobs,
+    session_state,
+    sessions,
+    webhooks,
+)
+from compaction.store.bulk_batches import ItemAnswer
+from compaction.store.bulk_items import NewItem
+from compaction.store.bulk_runs import NewRun
+from compaction.store.engine import Connection
 from compaction.store.idempotency import Kept
 from compaction.store.resealing import BATCH, reseal, sealed_columns
 from tests.integration.store.stage import Stage, message, success
@@ -53,7 +68,29 @@ async def filled(stage: Stage) -> str:
         made = await webhooks.add(conn, stage.tenant_id, url="https://x/", events=EVENTS, secret=SECRET)
         await webhooks.rotate(conn, stage.tenant_id, made.id, secret=SECRET, overlap_seconds=60)
         await idempotency.keep(conn, stage.tenant_id, "k", b"hash", Kept(200, b'{"word": 1}'))
+        await answered_item(conn, stage, session.id)
     return session.name
+
+
+async def answered_item(conn: Connection, stage: Stage, session_id: int) -> None:
+    """A session of a bulk run whose batch has answered."""
+    order = NewRun(tenant_id=stage.tenant_id, selection={}, way="message_batches", instructions="keep a word")
+    run = await bulk_runs.create(conn, order)
+    item = NewItem(
+        session_id=session_id,
+        state="found",
+        reason=None,
+        content_hash="h",
+        recipe="r",
+        covers_through_seq=1,
+        tokens=1,
+        live_usd=None,
+    )
+    await bulk_items.add(conn, run, [item])
+    ((item_id,),) = await conn.exec_driver_sql("SELECT id FROM bulk_items WHERE run_id = %s", (run.id,))
+    batch_id, feeds = await bulk_batches.intend(conn, run, [item_id])
+    answer = ItemAnswer(item_id, feeds[item_id], "batched", b'["an answered word"]')
+    await bulk_batches.take_over(conn, batch_id, [answer])
 
 
 async def read_back(stage: Stage, name: str) -> list[object]:
@@ -101,6 +138,8 @@ async def test_more_than_one_batch_is_rewritten(stage: Stage) -> None:
 
 def test_every_column_with_bodies_is_known() -> None:
     assert {f"{table.name}.{column.name}" for table, column in sealed_columns()} == {
+        "bulk_items.answers",
+        "bulk_runs.instructions",
         "hooks.secret",
         "idempotency_keys.response",
         "jobs.instructions",

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from compaction.cli.archive import ArchiveProblem, Piece, pieces
+
+TURNS = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+LINES = b"".join(json.dumps(turn).encode() + b"\n" for turn in TURNS)
+PACKERS: dict[str, Any] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
+
+
+def conversation(**named: str) -> bytes:
+    return json.dumps(named | {"messages": TURNS}).encode() + b"\n"
+
+
+def read(source: Path | str, scratch: Path) -> list[tuple[Piece, bytes]]:
+    """The pieces with their bytes, each forgotten as the command does."""
+    scratch.mkdir(exist_ok=True)
+    found = []
+    for piece in pieces(str(source), scratch):
+        found.append((piece, piece.path.read_bytes()))
+        piece.forget()
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "archive"
+    made.mkdir()
+    return made
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_packed_file_is_unpacked_into_a_file_that_goes_away(folder: Path, tmp_path: Path, suffix: str) -> None:
+    (folder / f"one.jsonl{suffix}").write_bytes(PACKERS[suffix](LINES))
+    ((piece, data),) = read(folder, tmp_path / "scratch")
+    assert data == LINES
+    assert piece.session_id is None
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_plain_file_is_read_where_it_lies_and_stays(folder: Path, tmp_path: Path) -> None:
+    (folder / "one.jsonl").write_bytes(LINES)
+    ((piece, _),) = read(folder, tmp_path / "scratch")
+    assert piece.path == folder / "one.jsonl"
+    assert piece.path.exists()
+
+
+def test_each_line_that_is_a_conversation_is_a_session_with_its_own_name(folder: Path, tmp_path: Path) -> None:
+    """What an id cannot hold is replaced; a line without a name gets that of its file and line."""
+    (folder / "day.jsonl").write_bytes(conversation(id="a b") + b"\n" + conversation(session_id="s:1") + conversation())
+    found = read(folder / "day.jsonl", tmp_path / "scratch")
+    assert [piece.session_id for piece, _ in found] == ["a-b", "s:1", "day-3"]
+    assert [json.loads(data)["messages"] for _, data in found] == [TURNS] * 3
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_one_conversation_alone_is_one_file(folder: Path, tmp_path: Path) -> None:
+    (folder / "one.json").write_bytes(conversation(id="x"))
+    ((piece, _),) = read(folder, tmp_path / "scratch")
+    assert (piece.path, piece.session_id) == (folder / "one.json", None)
+
+
+def test_hidden_files_and_other_kinds_are_left_alone(folder: Path, tmp_path: Path) -> None:
+    (folder / ".git").mkdir()
+    for name in (".git/a.jsonl", ".b.jsonl", "notes.txt", "packed.gz", "taken.jsonl"):
+        (folder / name).write_bytes(LINES)
+    assert [Path(piece.label).name for piece, _ in read(folder, tmp_path / "scratch")] == ["taken.jsonl"]
+
+
+def test_a_folder_below_a_hidden_one_may_be_named(tmp_path: Path) -> None:
+    hidden = tmp_path / ".claude" / "projects"
+    hidden.mkdir(parents=True)
+    (hidden / "one.jsonl").write_bytes(LINES)
+    assert len(read(hidden, tmp_path / "scratch")) == 1
+
+
+def test_an_address_names_the_same_files(folder: Path, tmp_path: Path) -> None:
+    (folder / "one.jsonl").write_bytes(LINES)
+    assert len(read(f"file://{folder}", tmp_path / "scratch")) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("nowhere-at-all", "There are no transcripts"),
+        ("gopher-x://a/b", "no address that can be read"),
+    ],
+)
+def test_what_cannot_be_read_says_what_to_do(source: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ArchiveProblem, match=words):
+        read(source, tmp_path / "scratch")
+
+
+def test_a_damaged_file_is_named_and_the_others_are_read(folder: Path, tmp_path: Path) -> None:
+    (folder / "one.jsonl.gz").write_bytes(gzip.compress(LINES)[:-12])
+    (folder / "two.jsonl.gz").write_bytes(gzip.compress(LINES))
+    (tmp_path / "scratch").mkdir()
+    damaged, whole = pieces(str(folder), tmp_path / "scratch")
+    assert "one.jsonl.gz cannot be read" in (damaged.problem or "")
+    assert whole.problem is None
