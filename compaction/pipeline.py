@@ -47,7 +47,7 @@ async def compact_conversation(task: Task, ports: Ports) -> CompactionResult:
     del rest
     paid = task.paid or await _summary(task, ports, view, _instructions(task, asked.answer))
     rest = held or await _rest(task, ports, view)
-    made = made_of(paid, pinned.within(constraints.pinned(view.pinned, paid.text, rest.said)))
+    made = made_of(paid, pinned.within(constraints.after_summary(view.pinned, paid.text, rest.said)))
     return await _finished(task, ports, view, made, asked, rest.built)
 
 

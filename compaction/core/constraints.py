@@ -29,7 +29,7 @@ _QUOTES = "\"'`“”„\u2018’«»「」『』*_"
 _MARKS = f"{_QUOTES} .!\u3002\uff01"
 
 
-def pinned(previous: Sequence[str], summary_text: str, texts: Sequence[str]) -> tuple[str, ...]:
+def after_summary(previous: Sequence[str], summary_text: str, texts: Sequence[str]) -> tuple[str, ...]:
     """The list after a compaction: the previous ones that the user did not take back, then new ones, oldest first.
 
     `texts` are what the user wrote in the messages that the summary replaces. A new constraint consists of whole

@@ -8,7 +8,18 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-CueKind = Literal["constraints", "changes", "decisions", "promises", "withdrawals", "permissions", "rules"]
+CueKind = Literal[
+    "constraints",
+    "changes",
+    "decisions",
+    "promises",
+    "withdrawals",
+    "permissions",
+    "negations",
+    "exceptions",
+    "rules",
+    "fillers",
+]
 
 _BREAK = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!z\.B\.)(?<!vs\.)\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 _LIST_MARK = re.compile(r"^(?:[-*•>]|\d{1,3}[.)]|#{1,6})\s+|^\[[ x]\]\s+")
@@ -33,6 +44,14 @@ def _pattern(kind: CueKind) -> re.Pattern[str]:
 def has_cue(sentence: str, kind: CueKind) -> bool:
     """Whether a sentence shows a cue of that kind."""
     return _pattern(kind).search(sentence.lower().replace("’", "'")) is not None
+
+
+def without_cues(sentence: str, *kinds: CueKind) -> str:
+    """The sentence in lower case, a space in place of each cue of these kinds."""
+    rest = sentence.lower().replace("’", "'")
+    for kind in kinds:
+        rest = _pattern(kind).sub(" ", rest)
+    return rest
 
 
 def is_question(sentence: str) -> bool:

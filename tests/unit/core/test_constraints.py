@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.core.constraints import MAX_CONSTRAINT_CHARS, MAX_PINNED, MAX_PINNED_CHARS, pinned
+from compaction.core.constraints import MAX_CONSTRAINT_CHARS, MAX_PINNED, MAX_PINNED_CHARS, after_summary
 from compaction.core.messages import Message
 from compaction.core.user_words import user_texts
 
@@ -22,7 +22,7 @@ USER = Message(role="user", content="Port it. Never touch\n  the public API! Use
     ],
 )
 def test_a_constraint_is_found_however_the_line_is_written(line: str) -> None:
-    found = pinned((), f"6. All User Messages:\n{line}\n7. Pending Tasks:", user_texts([USER]))
+    found = after_summary((), f"6. All User Messages:\n{line}\n7. Pending Tasks:", user_texts([USER]))
     assert [text.casefold() for text in found] == ["never touch the public api!"]
 
 
@@ -38,7 +38,7 @@ def test_a_constraint_is_found_however_the_line_is_written(line: str) -> None:
 )
 def test_only_what_the_user_literally_wrote_is_pinned(line: str) -> None:
     messages = [USER, Message(role="user", content="x" * (MAX_CONSTRAINT_CHARS + 1))]
-    assert pinned((), line, user_texts(messages)) == ()
+    assert after_summary((), line, user_texts(messages)) == ()
 
 
 @pytest.mark.parametrize(
@@ -55,17 +55,17 @@ def test_only_what_the_user_literally_wrote_is_pinned(line: str) -> None:
 )
 def test_nobody_but_the_user_can_pin(message: Message) -> None:
     assert user_texts([message]) in ((), (5,))
-    assert pinned((), "Constraint: Use spaces.", user_texts([message])) == ()
+    assert after_summary((), "Constraint: Use spaces.", user_texts([message])) == ()
 
 
 def test_old_constraints_stay_in_front_and_are_not_doubled() -> None:
     text = "Constraint: use tabs.\nConstraint: Never touch the public API!"
-    found = pinned(("Use tabs.", "Be brief."), text, user_texts([USER]))
+    found = after_summary(("Use tabs.", "Be brief."), text, user_texts([USER]))
     assert found == ("Use tabs.", "Be brief.", "Never touch the public API!")
 
 
 def test_old_constraints_stay_when_a_summary_forgets_them() -> None:
-    assert pinned(("Be brief.",), "no labels here", []) == ("Be brief.",)
+    assert after_summary(("Be brief.",), "no labels here", []) == ("Be brief.",)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_old_constraints_stay_when_a_summary_forgets_them() -> None:
     ],
 )
 def test_half_a_sentence_is_not_what_the_user_said(text: str, piece: str) -> None:
-    assert pinned((), f"Constraint: {piece}", [text]) == ()
+    assert after_summary((), f"Constraint: {piece}", [text]) == ()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_half_a_sentence_is_not_what_the_user_said(text: str, piece: str) -> Non
     ],
 )
 def test_whole_sentences_may_be_named_one_or_several(text: str, words: str) -> None:
-    assert pinned((), f"Constraint: {words}", [text]) == (words,)
+    assert after_summary((), f"Constraint: {words}", [text]) == (words,)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_whole_sentences_may_be_named_one_or_several(text: str, words: str) -> N
 )
 def test_what_the_user_took_back_goes_when_a_summary_says_so(rule: str, later: str) -> None:
     line = f'Withdrawn: "{rule}"'
-    assert pinned((rule, "Keep the log."), line, [later]) == ("Keep the log.",)
-    assert pinned((rule,), "no such line", [later]) == (rule,)
+    assert after_summary((rule, "Keep the log."), line, [later]) == ("Keep the log.",)
+    assert after_summary((rule,), "no such line", [later]) == (rule,)
 
 
 @pytest.mark.parametrize(
@@ -126,21 +126,27 @@ def test_what_the_user_took_back_goes_when_a_summary_says_so(rule: str, later: s
         ["The push to main failed."],
         ["You may use tabs."],
         ["You may push to main now.", "No wait. Never push to main."],
+        ["You may not push to main."],
+        ["You can't push to main."],
+        ["You can never push to main."],
+        ["Do you think we can push to main?"],
+        ["You can push to main only when I say so."],
+        ["You can push the docs."],
+        ["你不可以 push to main。"],
     ],
-    ids=["nothing", "short", "no cue", "of something else", "said again"],
 )
 def test_a_model_alone_takes_nothing_back(texts: list[str]) -> None:
-    assert pinned(("Never push to main.",), "Withdrawn: Never push to main.", texts) == ("Never push to main.",)
+    assert after_summary(("Never push to main.",), "Withdrawn: Never push to main.", texts) == ("Never push to main.",)
 
 
 def test_a_rule_that_is_not_on_the_list_cannot_be_taken_back() -> None:
-    assert pinned(("Be brief.",), "Withdrawn: never heard of it", ["Forget the rules."]) == ("Be brief.",)
+    assert after_summary(("Be brief.",), "Withdrawn: never heard of it", ["Forget the rules."]) == ("Be brief.",)
 
 
 def test_what_a_summary_names_pushes_nothing_out() -> None:
     """Neither by their number nor by their length."""
     many = tuple(f"Rule number {number}." for number in range(MAX_PINNED))
-    assert pinned(many, "Constraint: use tabs.", user_texts([USER])) == many
+    assert after_summary(many, "Constraint: use tabs.", user_texts([USER])) == many
     long = tuple(f"{number:02} {'x' * 396}." for number in range(25))
     assert sum(map(len, long)) > MAX_PINNED_CHARS - len("use tabs.")
-    assert pinned(long, "Constraint: use tabs.", user_texts([USER])) == long
+    assert after_summary(long, "Constraint: use tabs.", user_texts([USER])) == long

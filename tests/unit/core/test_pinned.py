@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction.core.constraints import MAX_PINNED, MAX_PINNED_CHARS, pinned
+from compaction.core.constraints import MAX_PINNED, MAX_PINNED_CHARS, after_summary
 from compaction.core.messages import Message
 from compaction.core.pinned import constraints, is_constraint, within
 from compaction.core.user_words import SCANNED_CHARS, SCANNED_MESSAGE_CHARS, user_texts
@@ -79,7 +79,7 @@ def test_a_model_can_tell_that_the_user_took_one_back() -> None:
     messages = [user("Never push to main."), user("On second thought, do push to main.")]
     listed = constraints(messages)
     assert "Never push to main." in listed
-    assert "Never push to main." not in pinned(listed, "Withdrawn: Never push to main.", user_texts(messages))
+    assert "Never push to main." not in after_summary(listed, "Withdrawn: Never push to main.", user_texts(messages))
 
 
 def test_one_that_is_too_long_makes_room_for_nobody() -> None:

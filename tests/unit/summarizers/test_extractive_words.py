@@ -127,7 +127,7 @@ def test_rules_stand_first_as_lines_that_the_core_pins() -> None:
     quoted = sections(asked(messages))[6]
 
     assert quoted.startswith("- Constraint: Never touch the ledger.\n- Constraint: Always run the tests.\n- Fix it.")
-    assert pins.pinned((), quoted, user_texts(messages)) == ("Never touch the ledger.", "Always run the tests.")
+    assert pins.after_summary((), quoted, user_texts(messages)) == ("Never touch the ledger.", "Always run the tests.")
 
 
 def test_a_rule_over_two_hard_wrapped_lines_is_whole() -> None:
