@@ -43,7 +43,7 @@ _EXAMPLE = {
     responses={
         200: openapi.gives(StoredSession, "Changed") | _NEXT,
         201: openapi.gives(StoredSession, "Created") | _NEXT,
-        **openapi.refuses(400, 413, 415),
+        **openapi.refuses(400, 409, 413, 415),
     },
 )
 async def put_session(request: Request, caller: SessionWriter, session_id: SessionPath) -> Response:

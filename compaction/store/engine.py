@@ -32,6 +32,7 @@ CONNECT_TIMEOUT_SECONDS = 10  # a server that does not answer by then is away
 POOL_WAIT_SECONDS = 10.0  # connections are held for milliseconds: a longer queue is an outage
 RECYCLE_SECONDS = 1800  # half an hour: lets a fail-over or a changed DNS entry be noticed without a restart
 PREPARE_AFTER = 2  # executions until a connection prepares a statement: ours are few and always the same
+_PARENT_GONE = "23503"  # a foreign key: a session was erased, say, between our look and our write
 RV = TypeVar("RV")
 Connection = AsyncConnection  # for annotations outside this room, which alone knows SQLAlchemy
 # SQLSTATEs that pass by themselves: connection trouble, deadlock, too many connections, timeouts, a server going down.
@@ -145,6 +146,8 @@ def translated(error: Exception) -> errors.CompactdError:
     lost = state is None and isinstance(cause, psycopg.OperationalError)
     if away or lost or state in _PASSING:
         return errors.Unavailable("The database is away or too busy. Try again in a moment.")
+    if state == _PARENT_GONE:
+        return errors.NotFound("What this belongs to was removed at this moment.")
     # Class 42 is about the statement's own words (a missing column, say); other texts may quote values.
     said = f": {cause.diag.message_primary}" if isinstance(cause, psycopg.Error) and str(state)[:2] == "42" else ""
     return errors.Internal(f"The database refused a statement (SQLSTATE {state}, {type(cause).__name__}){said}.")

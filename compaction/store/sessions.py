@@ -129,7 +129,9 @@ async def put(  # noqa: PLR0913 - the fields of a PUT
         row = created.one_or_none()
         if row is not None:
             return SessionRow(*row)
-        found = (await conn.execute(_LOCK, names)).one()  # another request created it at the same moment
+        found = (await conn.execute(_LOCK, names)).one_or_none()  # another request created it at the same moment
+        if found is None:
+            raise errors.Conflict("The session was made and erased by others at this moment. Send it again.")
     changed = await conn.execute(
         _CHANGE, {**said, "b_id": found.id, "b_parameters": _merged(found.parameters, parameters)}
     )

@@ -118,7 +118,7 @@ async def test_a_database_that_is_away_is_a_503_with_retry_after(app: FastAPI, c
     ("method", "path", "allowed"),
     [
         ("PATCH", "/v1/compactions", {"GET", "POST"}),
-        ("POST", "/v1/sessions/s1", {"GET", "PUT"}),
+        ("POST", "/v1/sessions/s1", {"GET", "PUT", "DELETE"}),
         ("PATCH", "/v1/sessions/s1/state/files/src/a.py", {"GET", "PUT", "DELETE"}),
         ("OPTIONS", "/healthz", {"GET"}),
     ],

@@ -164,6 +164,34 @@ def test_a_running_job_is_ended_with_it_and_whoever_waits_is_told(service: Servi
     assert places(database(service), "torn", job["id"]) == set()
 
 
+def test_whoever_writes_at_that_moment_is_refused_or_makes_it_anew(service: Service) -> None:
+    """Appends, enqueues and jobs beside erasures: every answer is a proper one, and the last erasure is whole."""
+    service.play()
+    statuses: set[int] = set()
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.is_set():
+            statuses.add(service.http.put("/v1/sessions/contested", json={"model": "claude-haiku-4-5"}).status_code)
+            statuses.add(service.append("contested", history(2)).status_code)
+            body = {"session_id": "contested", "trigger": "manual"}
+            statuses.add(service.http.post("/v1/compactions", json=body).status_code)
+
+    writers = [threading.Thread(target=write) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    for _ in range(40):
+        statuses.add(erase(service, "contested", cancel_jobs="true").status_code)
+    over.set()
+    for writer in writers:
+        writer.join()
+    erase(service, "contested", cancel_jobs="true")
+
+    assert {200, 202} <= statuses
+    assert statuses <= {200, 201, 202, 404, 409, 503}, statuses
+    assert places(database(service), "contested") == set()
+
+
 def test_it_takes_the_scope_and_another_tenant_has_nothing_to_erase(service: Service) -> None:
     service.put_session("guarded", history(2))
     for scopes, tenant, status in (

@@ -130,14 +130,25 @@ async def test_a_connection_that_dies_in_a_transaction_is_unavailable_and_the_ne
 async def test_a_refused_statement_names_its_state_and_no_value(stage: Stage) -> None:
     async def work() -> None:
         async with stage.database.begin() as conn:
-            orphan = text("INSERT INTO messages (session_id, seq, role, body_bytes, body) VALUES (0, 1, :role, 1, '')")
-            await conn.execute(orphan, {"role": "private words"})
+            unphased = text("INSERT INTO provider_pauses (provider, phase) VALUES ('p', :phase)")
+            await conn.execute(unphased, {"phase": "private words"})
 
     with pytest.raises(errors.Internal) as caught:
         await work()
-    assert "23503" in str(caught.value)
+    assert "23514" in str(caught.value)
     assert "private words" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+async def test_what_belongs_to_something_that_was_just_removed_is_not_found(stage: Stage) -> None:
+    async def work() -> None:
+        async with stage.database.begin() as conn:
+            orphan = text("INSERT INTO messages (session_id, seq, role, body_bytes, body) VALUES (0, 1, :role, 1, '')")
+            await conn.execute(orphan, {"role": "private words"})
+
+    with pytest.raises(errors.NotFound) as caught:
+        await work()
+    assert "private words" not in str(caught.value)
 
 
 async def test_a_schema_that_is_too_old_is_told_in_plain_words(empty_database_url: str) -> None:
