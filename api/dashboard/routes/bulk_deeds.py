@@ -59,7 +59,7 @@ async def run(request: Request, viewer: Acting, fields: Sent) -> Response:
     with_breakers = fields.get("breakers") == "1"
     async with held.database.connect() as conn:
         within = found(await reach.narrowed(conn, viewer.reach, choice.tenant), NO_TENANT)
-        details = {"filter": choice.params, "counted": fields.get("counted", ""), "with_breakers": with_breakers}
+        details = {"counted": fields.get("counted", ""), "with_breakers": with_breakers}
         entry = await audit.begin(
             conn, viewer.principal, f"jobs.{action}", choice.in_words, tenant_id=within.tenant_id, details=details
         )
