@@ -13,7 +13,7 @@ from tests.browser.scene import filled
 from tests.integration.service import Json, Service
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright runs a loop of its own meanwhile: no test of another file may want one
 def browser() -> Iterator[Browser]:
     """The system's Chromium; without one the test is skipped, unless it was promised."""
     program = executable()
