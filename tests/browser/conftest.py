@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from ops.embedded import Valkey
-from tests.browser.browsing import MISSING, context_of, executable, launched, sign_in
+from tests.browser.browsing import MISSING, PATIENCE_MS, context_of, executable, launched, sign_in
 from tests.browser.scene import filled
 from tests.integration.service import Json, Service
 
@@ -19,6 +19,7 @@ def browser() -> Iterator[Browser]:
     program = executable()
     if program is None:
         pytest.skip(MISSING)
+    expect.set_options(timeout=PATIENCE_MS)
     with launched(program) as started:
         yield started
 
