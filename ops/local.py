@@ -75,6 +75,7 @@ def up(environ: Mapping[str, str], stop: StopRequest, commands: StackCommands) -
         running(settings, folder, stop, report, commands) as (stack, state),
     ):
         report(f"\n  API        {state.url}  (documentation: {state.url}/docs)\n  API key    {state.api_key}")
+        report(f"  Dashboard  {state.url}/dashboard  (sign in with the key)")
         report(f"  Postgres   {state.database_url}\n  Valkey     {state.redis_url}")
         report(f"  all of it  {folder.state_file}\n  logs       {folder.path / 'log'}\n")
         report("Ctrl-C stops it; running jobs go back to the queue. A second Ctrl-C stops it at once.\n")

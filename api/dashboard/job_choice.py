@@ -58,7 +58,7 @@ class JobChoice(BaseModel):
 
 def _written(value: object) -> object:
     if isinstance(value, datetime):
-        return value.isoformat(timespec="seconds")
+        return value.isoformat()  # to the microsecond: a dry run and its deed must mean the same jobs
     return "1" if value is True else value
 
 

@@ -21,6 +21,7 @@ from compaction import telemetry
 from compaction.settings import Settings
 
 COOKIE = "compactd_visit"
+FORM_COOKIE = "compactd_sign_in"  # another one: who opens the form again stays signed in
 PATH = "/dashboard"
 VISIT_SECONDS = 8 * 3600  # a working day; then one signs in again
 FORM_SECONDS = 3600  # how long a sign-in form that was opened may be sent
@@ -42,7 +43,7 @@ class Visit:
 def begin(settings: Settings, request: Request, response: Response, visit: Visit) -> None:
     """Sets the cookie of a new visit."""
     value = _signer(settings, "visit").dumps([visit.public_id, visit.print, visit.looks_only, visit.csrf])
-    _set(request, response, value)
+    _set(request, response, COOKIE, value)
 
 
 def end(request: Request, response: Response) -> None:
@@ -58,12 +59,12 @@ def read(settings: Settings, request: Request) -> Visit | None:
 
 def open_form(settings: Settings, request: Request, response: Response, token: str) -> None:
     """Remembers in a cookie that this browser was given the sign-in form with this token."""
-    _set(request, response, _signer(settings, "form").dumps(token))
+    _set(request, response, FORM_COOKIE, _signer(settings, "form").dumps(token))
 
 
 def form_token(settings: Settings, request: Request) -> str | None:
     """The token of the sign-in form that this browser was given."""
-    found = _loaded(settings, "form", request.cookies.get(COOKIE, ""), FORM_SECONDS)
+    found = _loaded(settings, "form", request.cookies.get(FORM_COOKIE, ""), FORM_SECONDS)
     return found if isinstance(found, str) else None
 
 
@@ -77,8 +78,8 @@ def same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
 
 
-def _set(request: Request, response: Response, value: str) -> None:
-    response.set_cookie(COOKIE, value, path=PATH, secure=_is_secure(request), httponly=True, samesite="strict")
+def _set(request: Request, response: Response, name: str, value: str) -> None:
+    response.set_cookie(name, value, path=PATH, secure=_is_secure(request), httponly=True, samesite="strict")
 
 
 def _is_secure(request: Request) -> bool:

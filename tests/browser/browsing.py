@@ -12,6 +12,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.integration.service import KEY
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+)  # as root, in a small container
 PATIENCE_MS = 30_000  # a busy machine; nothing here is about speed
 DESK = {"width": 1200, "height": 760}
 PHONE = {"width": 375, "height": 812}
@@ -29,9 +34,9 @@ def executable() -> str | None:
 
 @contextmanager
 def launched(program: str) -> Iterator[Browser]:
-    """A headless browser of this block. Without a sandbox: CI runs as root, and it only meets our own pages."""
+    """A headless browser of this block, without a sandbox: it meets our own pages alone."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         try:
             yield browser
         finally:

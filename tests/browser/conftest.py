@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from ops.embedded import Valkey
-from tests.browser.browsing import MISSING, context_of, executable, launched, sign_in
+from tests.browser.browsing import MISSING, PATIENCE_MS, context_of, executable, launched, sign_in
 from tests.browser.scene import filled
 from tests.integration.service import Json, Service
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright runs a loop of its own meanwhile: no test of another file may want one
 def browser() -> Iterator[Browser]:
     """The system's Chromium; without one the test is skipped, unless it was promised."""
     program = executable()
     if program is None:
         pytest.skip(MISSING)
+    expect.set_options(timeout=PATIENCE_MS)
     with launched(program) as started:
         yield started
 

@@ -47,6 +47,7 @@ def addresses(scene: dict[str, Json]) -> dict[str, str]:
     }
 
 
+@pytest.mark.timeout(300)  # twenty pages and axe on each; the first test also fills the service
 @pytest.mark.parametrize(("device", "scheme"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(
     browser: Browser, service: Service, scene: dict[str, Json], device: str, scheme: str

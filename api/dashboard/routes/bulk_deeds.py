@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -17,7 +16,7 @@ from api.dashboard.viewers import Acting, Looking, Sent
 from api.found import found
 from api.services import services
 from compaction.errors import InvalidRequest
-from compaction.store import audit, reach
+from compaction.store import audit, clock, reach
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -30,9 +29,9 @@ async def dry_run(request: Request, viewer: Looking, action: Annotated[Action, Q
     """How many jobs the deed would change, and a few of them. Nothing is changed."""
     held = services(request)
     choice = chosen(request.query_params)
-    if choice.before is None:  # what fails while one reads this page is not part of it
-        choice = choice.model_copy(update={"before": datetime.now(UTC)})
     async with held.database.connect() as conn:
+        if choice.before is None:  # what fails while one reads this page is not part of it; by the database's clock
+            choice = choice.model_copy(update={"before": await clock.read(conn)})
         within = found(await reach.narrowed(conn, viewer.reach, choice.tenant), NO_TENANT)
     counted = await bulk_deeds.dry_run(held, within, choice, action)
     sample = await bulk_deeds.sample(held, within, choice, action, bulk_deeds.SAMPLE)
@@ -59,7 +58,7 @@ async def run(request: Request, viewer: Acting, fields: Sent) -> Response:
     with_breakers = fields.get("breakers") == "1"
     async with held.database.connect() as conn:
         within = found(await reach.narrowed(conn, viewer.reach, choice.tenant), NO_TENANT)
-        details = {"filter": choice.params, "counted": fields.get("counted", ""), "with_breakers": with_breakers}
+        details = {"counted": fields.get("counted", ""), "with_breakers": with_breakers}
         entry = await audit.begin(
             conn, viewer.principal, f"jobs.{action}", choice.in_words, tenant_id=within.tenant_id, details=details
         )

@@ -15,12 +15,11 @@ from api.dashboard.pages import PageRoute, page
 from api.dashboard.viewers import Looking
 from api.found import NO_SESSION, found
 from api.live import live_messages, size_bytes
-from api.services import Services, services
+from api.services import services
 from api.session_view import session_view
 from compaction.core import jsonbytes
 from compaction.core.analysis import Analysis, analyse
-from compaction.core.breaker import BreakerState
-from compaction.core.messages import Message, decode_message
+from compaction.core.messages import decode_message
 from compaction.core.tool_table import tool_table
 from compaction.limits import session_limits
 from compaction.store import audit, breakers, job_search, reach, session_search, sessions
@@ -66,42 +65,38 @@ async def session_page(  # noqa: PLR0913, PLR0917 - the parameters of the addres
         row = found(await sessions.get(conn, owner.tenant_id, name), NO_SESSION)
         live = await sessions.load_live(conn, row.id)
         parameters = await sessions.load_parameters(conn, row.id)
-        facts = await _facts(conn, owner, row)
+        breaker = await breakers.get(conn, row.id)
+        beside = await _beside(conn, owner, row)
         full = await sessions.load_full(conn, row.id, after_seq=after, limit=MESSAGES + 1) if view == "full" else []
         if viewer.reads_words:
             await reading.noted(conn, viewer, owner, f"session {name}")
     size = size_bytes(live) + sum(map(len, parameters.values()))
-    small = size <= ANALYSED_BYTES or analyse_anyway
-    facts |= {
-        "analysis": await bodies.think(size, _analysis, row, live, parameters) if small else None,
-        "fullness": (await _fullness(held, row, live, parameters, facts["breaker"])) if small else None,
-        "messages": await bodies.think(size, _messages, view, live, full, after),
+    is_analysed = size <= ANALYSED_BYTES or analyse_anyway
+    shown, following = await bodies.think(size, _messages, view, live, full, after)
+    facts: dict[str, Any] = beside | {
+        "session": row,
+        "owner": owner,
+        "breaker": breaker,
+        "analysis": await bodies.think(size, _analysis, row, live, parameters) if is_analysed else None,
+        "fullness": await session_view(row, live, parameters, breaker, held.settings) if is_analysed else None,
+        "size_bytes": size,
+        "messages": shown,
         "view": view,
         "after": after,
-        "size_bytes": size,
+        "following": following,
+        "note": request.query_params.get("note"),
     }
-    more = len(full) > MESSAGES if view == "full" else len(live_messages(live)) > after + MESSAGES
-    following = (after + MESSAGES if view == "live" else full[MESSAGES - 1].seq) if more else None
-    note = request.query_params.get("note")
-    return page(request, "session.html", viewer, session=row, owner=owner, following=following, note=note, **facts)
+    return page(request, "session.html", viewer, **facts)
 
 
-async def _facts(conn: Connection, owner: Owner, row: SessionRow) -> dict[str, Any]:
-    """What is told beside the messages: jobs, results, the breaker and who touched it."""
+async def _beside(conn: Connection, owner: Owner, row: SessionRow) -> dict[str, Any]:
+    """What is told beside the messages: jobs, results, and who touched the breaker."""
     within = Reach(owner.tenant_id)
     return {
-        "breaker": await breakers.get(conn, row.id),
         "jobs": (await job_search.search(conn, within, JobFilter(session=row.name), limit=JOBS)).jobs,
         "results": await session_search.list_applied(conn, owner.tenant_id, row.id, JOBS),
         "deeds": (await audit.list_entries(conn, within, target=row.name, limit=JOBS))[0],
     }
-
-
-async def _fullness(
-    held: Services, row: SessionRow, live: LiveView, parameters: Mapping[str, bytes], breaker: object
-) -> object:
-    assert isinstance(breaker, BreakerState)  # noqa: S101 - `_facts` put it there
-    return await session_view(row, live, parameters, breaker, held.settings)
 
 
 def _analysis(row: SessionRow, live: LiveView, parameters: Mapping[str, bytes]) -> Analysis:
@@ -115,8 +110,15 @@ def _analysis(row: SessionRow, live: LiveView, parameters: Mapping[str, bytes]) 
     )
 
 
-def _messages(view: str, live: LiveView, full: Sequence[StoredMessage], after: int) -> list[MessageView]:
-    shown: Sequence[Message] = live_messages(live)[after : after + MESSAGES]
+def _messages(
+    view: str, live: LiveView, full: Sequence[StoredMessage], after: int
+) -> tuple[list[MessageView], int | None]:
+    """The messages of this page, and where the next one begins: behind a seq of the full view, a place of the live."""
     if view == "full":
         shown = [decode_message(one.body, seq=one.seq) for one in full[:MESSAGES]]
-    return list(map(MessageView.of, shown))
+        following = full[MESSAGES - 1].seq if len(full) > MESSAGES else None
+    else:
+        everything = live_messages(live)
+        shown = list(everything[after : after + MESSAGES])
+        following = after + MESSAGES if len(everything) > after + MESSAGES else None
+    return list(map(MessageView.of, shown)), following

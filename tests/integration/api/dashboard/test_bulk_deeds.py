@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from fastapi import FastAPI
@@ -59,6 +60,17 @@ async def test_a_retry_makes_a_job_for_each_and_rings(app: FastAPI, doorbell: Re
     assert len(queued) == 2
     assert set(queued) & set(doorbell.rung)  # for the next one; the leading worker is woken for the others
     assert "jobs.retry status=failed 2" in log
+
+
+async def test_the_deed_means_the_jobs_that_its_dry_run_counted(app: FastAPI) -> None:
+    """Sent as the page gave it, at once: jobs that failed within the same second belong to it."""
+    key, _ = await a_tenant_with_failures(app, 3)
+    async with visiting(app, key) as visitor:
+        html = (await visitor.get("/jobs/all?action=retry&status=failed")).text
+        given = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', html))
+        assert (given["counted"], given["action"], given["status"]) == ("3", "retry", "failed")
+        answer = await visitor.http.post("/dashboard/jobs/all", data=given | {"confirm": "yes"})
+        assert "3 jobs retried" in words(answer.text)
 
 
 async def test_a_step_is_bounded_and_the_page_offers_to_go_on(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:

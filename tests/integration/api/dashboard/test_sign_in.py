@@ -107,6 +107,13 @@ async def test_signing_out_ends_the_visit(app: FastAPI) -> None:
         assert (await visitor.get("")).status_code == 303
 
 
+async def test_opening_the_sign_in_again_signs_nobody_out(app: FastAPI) -> None:
+    """Else a link from anywhere would."""
+    async with visiting(app) as visitor:
+        assert (await visitor.get("/sign-in")).status_code == 200
+        assert (await visitor.get("")).status_code == 200
+
+
 async def test_a_revoked_key_ends_its_visits_at_once(app: FastAPI) -> None:
     key = await key_for(app, tenant())
     async with visiting(app, key) as visitor, speaking_to(app, key) as client:
