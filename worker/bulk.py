@@ -22,6 +22,7 @@ from worker.batcher import Batcher
 from worker.bulk_plan import Planner
 
 WINDOW = 64  # items of one run in the queue at a time: what bulk's share of 200 slots takes, and few to cancel
+LOOKED_AT_ONCE = 1_000  # of the next items: has another run done them meanwhile?
 SETTLED_AT_ONCE = 500  # rows of one statement
 
 _log = telemetry.logger("bulk")
@@ -108,6 +109,8 @@ async def _cancel(conn: Connection, run: RunRow) -> None:
 
 async def _feed(conn: Connection, run: RunRow) -> bool:
     """Gives the queue as many items as window, sample and budget allow; ends the run when nothing is left."""
+    if await bulk_items.skip_done(conn, run, LOOKED_AT_ONCE):
+        return True
     standing = await bulk_items.standing(conn, run)
     room = WINDOW - standing.under_way
     if run.sample is not None:

@@ -21,10 +21,9 @@ from compaction import errors
 from compaction.core.bulk import MAX_FEEDS, ItemState, Load
 from compaction.core.jsonbytes import Json
 from compaction.store import bodies
-from compaction.store.bulk_items import job_order
+from compaction.store.bulk_items import job_order, may_begin, session_is_free
 from compaction.store.bulk_runs import RunRow
 from compaction.store.bulk_tables import bulk_batches, bulk_items
-from compaction.store.job_rows import status_is
 from compaction.store.tables import jobs
 
 
@@ -70,9 +69,6 @@ _UNSENT = (bulk_items.c.state == "batched") & bulk_items.c.batch_id.is_(None)
 
 async def candidates(conn: AsyncConnection, run: RunRow, limit: int, *, new: int) -> list[Candidate]:
     """Items to work at, those with answers first, at most `new` that were not begun; of busy sessions none."""
-    busy = exists().where(
-        jobs.c.session_id == bulk_items.c.session_id, status_is(jobs, "queued", "running", "retrying")
-    )
     wanted = (
         select(
             bulk_items.c.id,
@@ -83,14 +79,14 @@ async def candidates(conn: AsyncConnection, run: RunRow, limit: int, *, new: int
             bulk_items.c.state == "found",
             bulk_items.c.answers,
         )
-        .where(bulk_items.c.run_id == run.id, bulk_items.c.not_before <= func.now(), ~busy)
+        .where(bulk_items.c.run_id == run.id, bulk_items.c.not_before <= func.now(), session_is_free())
         .order_by(bulk_items.c.id)
     )
     begun = await conn.execute(wanted.where(_UNSENT).limit(limit))
     found = [_candidate(row) for row in begun]
     room = min(new, limit - len(found))
     if room > 0:
-        fresh = await conn.execute(wanted.where(bulk_items.c.state == "found").limit(room))
+        fresh = await conn.execute(wanted.where(bulk_items.c.state == "found", may_begin()).limit(room))
         found += [_candidate(row) for row in fresh]
     return found
 

@@ -134,18 +134,54 @@ async def standing(conn: AsyncConnection, run: RunRow) -> Standing:
     return Standing(states, spent, reserved)
 
 
+def session_is_free() -> ColumnElement[bool]:
+    """The item's session has no job under way."""
+    live = status_is(jobs, "queued", "running", "retrying")
+    return ~exists().where(jobs.c.session_id == bulk_items.c.session_id, live)
+
+
+def may_begin() -> ColumnElement[bool]:
+    """The session is free, and no other run works at the same content by the same recipe: it would be paid twice.
+
+    Asked of items that were not begun alone: two that were begun at the same moment must not wait for each other.
+    """
+    other = bulk_items.alias("other")
+    same = [other.c[name] == bulk_items.c[name] for name in ("session_id", "recipe", "content_hash")]
+    elsewhere = exists().where(*same, other.c.state.in_(UNDER_WAY), other.c.id != bulk_items.c.id)
+    return session_is_free() & ~elsewhere
+
+
+async def skip_done(conn: AsyncConnection, run: RunRow, limit: int) -> int:
+    """Skips what another run has compacted since this one was planned; tells how many."""
+    other = bulk_items.alias("other")
+    same = [other.c[name] == bulk_items.c[name] for name in ("session_id", "recipe", "content_hash")]
+    done = exists().where(
+        *same, other.c.state == "succeeded", other.c.run_id != run.id, results.c.job_id == other.c.job_id
+    )
+    next_ones = (
+        select(bulk_items.c.id)
+        .where(bulk_items.c.run_id == run.id, bulk_items.c.state == "found")
+        .order_by(bulk_items.c.id)
+        .limit(limit)
+        .scalar_subquery()
+    )
+    skipped = (
+        update(bulk_items)
+        .where(bulk_items.c.id.in_(next_ones), done)
+        .values(state="skipped", reason="unchanged", ended_at=func.now())
+    )
+    return (await conn.execute(skipped)).rowcount
+
+
 async def waiting(conn: AsyncConnection, run: RunRow, limit: int) -> list[Waiting]:
     """The next items that may begin: their session has no job under way."""
-    busy = exists().where(
-        jobs.c.session_id == bulk_items.c.session_id, status_is(jobs, "queued", "running", "retrying")
-    )
     found = (
         select(bulk_items.c.id, bulk_items.c.tokens, bulk_items.c.live_usd)
         .where(
             bulk_items.c.run_id == run.id,
             bulk_items.c.state == "found",
             bulk_items.c.not_before <= func.now(),
-            ~busy,
+            may_begin(),
         )
         .order_by(bulk_items.c.id)
         .limit(limit)

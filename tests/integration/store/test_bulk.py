@@ -294,3 +294,25 @@ async def test_a_selection_takes_what_all_its_conditions_allow(
         row = await bulk_runs.create(conn, NewRun(tenant_id=stage.tenant_id, selection=selection))
         taken = await bulk_plans.page(conn, row, 10)
     assert [one.session.id for one in taken] == [made[place].id for place in expected]
+
+
+async def test_an_item_waits_while_another_run_works_at_the_same_content(stage: Stage) -> None:
+    first = await running(stage, way="message_batches")
+    second = await running(stage, first.session, way="message_batches")
+    await first.intend()
+    async with stage.database.begin() as conn:
+        assert await bulk_batches.candidates(conn, second.row, 10, new=10) == []
+        assert await bulk_items.waiting(conn, second.row, 10) == []
+
+
+async def test_two_items_that_were_begun_at_once_do_not_wait_for_each_other(stage: Stage) -> None:
+    """Two leaders for a moment: what is begun is brought to its end."""
+    first = await running(stage, way="message_batches")
+    second = await running(stage, first.session, way="message_batches")
+    for run in (first, second):
+        batch_id = await run.intend()
+        async with stage.database.begin() as conn:
+            await bulk_batches.take_over(conn, batch_id, [ItemAnswer(run.item_id, 1, "batched", b"[1]")])
+    for run in (first, second):
+        async with stage.database.begin() as conn:
+            assert [one.id for one in await bulk_batches.candidates(conn, run.row, 10, new=10)] == [run.item_id]

@@ -172,3 +172,13 @@ def test_a_session_that_cannot_be_read_stops_nobody_elses(service: Service) -> N
     run = run_at(service, start(service, selection={"id_prefix": "damaged-"})["id"], "ended")
     assert run["skipped"] == {"invalid_session": 1}
     assert run["request_counts"]["succeeded"] == 2
+
+
+def test_two_identical_runs_at_once_pay_for_each_session_once(service: Service) -> None:
+    service.play([{"good_summary": {}, "delay_s": 0.3}])
+    sessions(service, "both", 6)
+    orders = [start(service, selection={"id_prefix": "both-"}) for _ in range(2)]
+    ended = [run_at(service, run["id"], "ended") for run in orders]
+    assert sum(run["request_counts"]["succeeded"] for run in ended) == 6
+    assert sum(run["skipped"].get("unchanged", 0) for run in ended) == 6
+    assert len(service.calls) == 6
