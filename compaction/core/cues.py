@@ -17,18 +17,16 @@ CueKind = Literal[
     "permissions",
     "negations",
     "exceptions",
-    "rules",
+    "clean_slates",
     "fillers",
 ]
 
 _BREAK = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!z\.B\.)(?<!vs\.)\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 _LIST_MARK = re.compile(r"^(?:[-*•>]|\d{1,3}[.)]|#{1,6})\s+|^\[[ x]\]\s+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_ENDS = (*".!?:;", "\u3002", "\uff01", "\uff1f", "\uff1a", "\uff1b")
 _POLITE = ("can you", "could you", "would you", "will you", "please")  # orders, though they end like questions
 _FENCES = ("```", "~~~", '"""')
 WRAPPED_LINE_CHARS = 50  # a shorter line was ended by its writer, not by the margin
-ANY_LINE_CHARS = 1  # for who must not take half a sentence for a whole one: whatever the line, it may go on
 MAX_SENTENCE_CHARS = 400  # longer "sentences" are pasted data
 
 
@@ -70,36 +68,39 @@ def is_listed(line: str) -> bool:
     return _LIST_MARK.match(line.strip()) is not None
 
 
-def sentences(text: str, *, wrapped_line_chars: int = WRAPPED_LINE_CHARS) -> list[str]:
-    """The sentences of prose: fenced blocks and over-long lines are left out, list marks taken off.
-
-    A line of at least `wrapped_line_chars` goes on in the next one when that begins like the middle of a sentence.
-    """
-    found = []
-    for paragraph in _prose(text, wrapped_line_chars):
-        for piece in _BREAK.split(_LIST_MARK.sub("", paragraph.strip())):
-            sentence = _LIST_MARK.sub("", piece.strip()).strip()
-            if sentence and len(sentence) <= MAX_SENTENCE_CHARS:
-                found.append(sentence)
-    return found
+def sentences(text: str) -> list[str]:
+    """The sentences of prose: fenced blocks and over-long lines are left out, list marks taken off."""
+    found = (sentence for paragraph in _prose(text) for sentence in split(paragraph))
+    return [sentence for sentence in found if len(sentence) <= MAX_SENTENCE_CHARS]
 
 
-def _prose(text: str, wrapped_line_chars: int) -> list[str]:
+def split(paragraph: str) -> list[str]:
+    """The sentences of one paragraph, however long, without the mark of a list."""
+    pieces = _BREAK.split(_LIST_MARK.sub("", paragraph.strip()))
+    found = (_LIST_MARK.sub("", piece.strip()).strip() for piece in pieces)
+    return [sentence for sentence in found if sentence]
+
+
+def is_fence(line: str) -> bool:
+    """Whether a line begins or ends a block of code."""
+    bare = line.strip()
+    return bare.startswith(_FENCES) or (bare.endswith('"""') and bare.count('"""') == 1)
+
+
+def _prose(text: str) -> list[str]:
     lines: list[str] = []
     fenced = False
     for row in text.split("\n"):
-        bare = row.strip()
-        if bare.startswith(_FENCES) or (bare.endswith('"""') and bare.count('"""') == 1):
+        if is_fence(row):
             fenced = not fenced
-        elif not fenced and lines and _continues(lines[-1], row, wrapped_line_chars):
-            lines[-1] = f"{lines[-1].rstrip()} {bare}"
+        elif not fenced and lines and _continues(lines[-1], row):
+            lines[-1] = f"{lines[-1].rstrip()} {row.strip()}"
         elif not fenced:
             lines.append(row)
     return lines
 
 
-def _continues(above: str, row: str, wrapped_line_chars: int) -> bool:
-    """Whether `row` goes on with the sentence of the line above."""
+def _continues(above: str, row: str) -> bool:
+    """Whether `row` goes on with the sentence of a hard-wrapped line."""
     start = row.lstrip()[:1]
-    inside = start.islower() or (wrapped_line_chars == ANY_LINE_CHARS and unspaced(start) > 0)
-    return len(above.strip()) >= wrapped_line_chars and inside and above.rstrip()[-1:] not in _ENDS
+    return len(above) >= WRAPPED_LINE_CHARS and start.islower() and above.rstrip()[-1:] not in ".!?:;"

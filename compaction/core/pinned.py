@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compaction.core.constraints import MAX_PINNED, MAX_PINNED_CHARS
-from compaction.core.cues import has_cue, is_question, sentences
+from compaction.core.constraints import MAX_PINNED, MAX_PINNED_CHARS, is_constraint
+from compaction.core.cues import sentences
 from compaction.core.messages import Message
 from compaction.core.user_words import scanned, user_texts
 
@@ -30,19 +30,16 @@ def constraints(messages: Sequence[Message], earlier: Sequence[str] = ()) -> tup
 
 
 def within(listed: Sequence[str]) -> tuple[str, ...]:
-    """As many of the newest constraints as the bounds allow, in their order."""
-    kept: list[str] = []
+    """As many as the bounds allow, in their order: the newest that are rules by their words, then the newest others."""
+    kept: set[int] = set()
     room = MAX_PINNED_CHARS
-    for text in reversed(listed[-MAX_PINNED:]):
-        if len(text) <= room:  # one that is too long makes room for nobody
+    places = list(reversed(range(len(listed))))
+    for place in sorted(places, key=lambda place: not is_constraint(listed[place])):  # a stable sort: newest first
+        text = listed[place]
+        if len(kept) < MAX_PINNED and len(text) <= room:  # one that is too long makes room for nobody
             room -= len(text)
-            kept.append(text)
-    return tuple(reversed(kept))
-
-
-def is_constraint(sentence: str) -> bool:
-    """Whether a sentence lays down a rule; a question does not, unless it is a polite order."""
-    return not is_question(sentence) and has_cue(sentence, "constraints")
+            kept.add(place)
+    return tuple(listed[place] for place in sorted(kept))
 
 
 def _stated(messages: Sequence[Message]) -> list[str]:

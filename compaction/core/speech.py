@@ -21,6 +21,7 @@ _INSERTED = (
     "bash-stderr",
     "environment_details",
 )
+_PASTED = ("file", "document", "documents", "attachment")  # what people and clients wrap foreign text in
 _TAG_VALUE = r"<{0}>\s{{0,200}}([^<]{{0,4000}})</{0}>"
 _COMMAND_NAME = re.compile(_TAG_VALUE.format("command-name"))
 _SHELL = re.compile(_TAG_VALUE.format("bash-input"))
@@ -58,9 +59,9 @@ def spoken(text: str) -> str:
     if "<" not in text:
         return text.strip()
     plain = text
-    for tag in _INSERTED:
-        if f"<{tag}>" in plain:
-            plain = _without(plain, tag)
+    for tag in (*_INSERTED, *_PASTED):
+        if f"<{tag}" in plain:
+            plain = _without(plain, tag, to_the_end=tag in _INSERTED)
     return _as_typed(plain).strip()
 
 
@@ -74,15 +75,21 @@ def _as_typed(text: str) -> str:
     return f"! {shell.group(1)}" if shell else text
 
 
-def _without(text: str, tag: str) -> str:
-    opening, closing = f"<{tag}>", f"</{tag}>"
-    kept, start = [], 0
-    for _ in range(MAX_ELEMENTS):
-        opened = text.find(opening, start)
-        closed = text.find(closing, opened) if opened >= 0 else -1
-        if closed < 0:
+def _without(text: str, tag: str, *, to_the_end: bool) -> str:
+    """Without the elements of a kind. One that does not end, or one too many, goes to the end of the text if it may."""
+    opening, closing = re.compile(rf"<{tag}(?:\s[^<>]{{0,500}})?>"), f"</{tag}>"
+    kept: list[str] = []
+    start = 0
+    for number in range(MAX_ELEMENTS + 1):
+        opened = opening.search(text, start)
+        if opened is None:
             break
-        kept.append(text[start:opened])
+        closed = text.find(closing, opened.end()) if number < MAX_ELEMENTS else -1
+        if closed < 0:
+            if to_the_end:
+                return "".join([*kept, text[start : opened.start()]])
+            break
+        kept.append(text[start : opened.start()])
         start = closed + len(closing)
     return "".join([*kept, text[start:]])
 

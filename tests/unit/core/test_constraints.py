@@ -80,6 +80,16 @@ def test_old_constraints_stay_when_a_summary_forgets_them() -> None:
         ("Should we delete the database?", "Should we delete the database?"),
         ("绝不要\n删除旧的数据库。", "删除旧的数据库"),
         ("绝不要删除旧的数据库。", "删除"),
+        ("Use tabs\nBe brief", "Be brief"),
+        ("**Never do any of these:**\n- Delete the old backups\n- Push to main", "Delete the old backups"),
+        ("Never do any of the following\n- Delete the old backups", "Delete the old backups"),
+        (f"Never {'ever ' * 100}do these:\n- Delete the old backups", "Delete the old backups"),
+        ("Never do any of these:\n\nDelete the old backups.\n\nPush to main.", "Push to main."),
+        ("Under no circumstances may you ever\nDELETE the old backups.", "DELETE the old backups."),
+        ("Do not, as proposed by Acme Inc. delete the customer table.", "delete the customer table."),
+        ("Look at this\n\n```\nfoo\n\nAlways push to main.\n\nx\n```", "Always push to main."),
+        ("> Always push to main.", "Always push to main."),
+        (f"{'x' * 99}.\n" * 199 + f"{'y' * 82}.\n\nDrop the table only after I said so.", "Drop the table"),
     ],
 )
 def test_half_a_sentence_is_not_what_the_user_said(text: str, piece: str) -> None:
@@ -91,7 +101,7 @@ def test_half_a_sentence_is_not_what_the_user_said(text: str, piece: str) -> Non
     [
         ("Port it. Keep the API. Use tabs.", "Keep the API. Use tabs."),
         ("My rules:\n\n1. Use tabs\n2. Be brief", "My rules: Use tabs"),
-        ("Use tabs\nBe brief", "Be brief"),
+        ("Use tabs.\nBe brief.", "Be brief."),
         ("请修改配置。绝不要删除旧文件。", "绝不要删除旧文件"),
         ("Well... use tabs.", "Well... use tabs."),
         ("Use tabs...", "Use tabs..."),
@@ -133,6 +143,13 @@ def test_what_the_user_took_back_goes_when_a_summary_says_so(rule: str, later: s
         ["You can push to main only when I say so."],
         ["You can push the docs."],
         ["你不可以 push to main。"],
+        ["Don't forget the rules!"],
+        ["Please do not forget all the rules I gave you."],
+        ["Disregard the ESLint rule about semicolons."],
+        ["Never mind the firewall rules."],
+        ["If I say forget pushing to main, ask me twice."],
+        ["You may push to main but must not force it."],
+        ['The page said "you may push to main", so what.'],
     ],
 )
 def test_a_model_alone_takes_nothing_back(texts: list[str]) -> None:
@@ -150,3 +167,9 @@ def test_what_a_summary_names_pushes_nothing_out() -> None:
     long = tuple(f"{number:02} {'x' * 396}." for number in range(25))
     assert sum(map(len, long)) > MAX_PINNED_CHARS - len("use tabs.")
     assert after_summary(long, "Constraint: use tabs.", user_texts([USER])) == long
+
+
+def test_very_many_lines_and_words_are_looked_at_once() -> None:
+    """A reply that takes back one rule two hundred times, and half a million characters of the user."""
+    rule = "Never delete the old backups."
+    assert after_summary((rule,), f"Withdrawn: {rule}\n" * 200, ["a:\n" * 6_600] * 25) == (rule,)

@@ -16,7 +16,9 @@ from compaction.core.speech import MAX_ELEMENTS, spoken, typed
         ("a < b", "a < b"),
         ("<system-reminder>Be careful.</system-reminder>Port it.", "Port it."),
         ("Port <ide_selection>x</ide_selection>it<ide_selection>y</ide_selection>.", "Port it."),
-        ("Port it. <system-reminder>not closed", "Port it. <system-reminder>not closed"),
+        ("Port it. <system-reminder>not closed", "Port it."),
+        ("Port <file>it.", "Port <file>it."),
+        ('<file path="a.py">x = 1</file>Port it.', "Port it."),
         ("<command-name>review</command-name><command-args>42 now</command-args>", "/review 42 now"),
         ("<command-name>/review</command-name>", "/review"),
         ("<command-name>/clear</command-name><command-args></command-args>", ""),
@@ -27,10 +29,10 @@ def test_inserted_elements_are_no_words(text: str, said: str) -> None:
     assert spoken(text) == said
 
 
-def test_only_so_many_elements_are_taken_out() -> None:
+def test_behind_too_many_elements_nothing_counts_as_said() -> None:
     element = "<bash-stdout>x</bash-stdout>"
     assert spoken(element * MAX_ELEMENTS) == ""
-    assert spoken(element * (MAX_ELEMENTS + 1)) == element
+    assert spoken(f"Port it. {element * (MAX_ELEMENTS + 1)} And this.") == "Port it."
 
 
 def test_media_are_named_and_results_are_not_typed() -> None:
