@@ -18,6 +18,7 @@ from compaction.errors import TooLarge
 Result = TypeVar("Result")
 Shape = TypeVar("Shape", bound=BaseModel)
 
+SMALLER = "Send it in smaller parts; what comes inline may be stored as a session and appended in batches."
 THREAD_FROM_BYTES = 2**20  # JSON work on 1 MB takes 2 to 5 ms (facts/performance.md); more would hold up other requests
 UNPACK_STEP_BYTES = 2**20  # one step of a packed body, so that a bomb meets the limit and not our memory
 GZIP_WINDOW_BITS = 31  # zlib's way to say: gzip header and checksum
@@ -41,7 +42,7 @@ async def read(request: Request, limit_bytes: int, limit_values: int = json_valu
     whole = bytes(body)
     del body
     if await think(len(whole), json_values.holds_more, whole, limit_values):
-        raise TooLarge(f"The body holds more than {limit_values} JSON values. Send it in smaller parts.")
+        raise TooLarge(f"The body holds more than {limit_values} JSON values. {SMALLER}")
     return whole
 
 

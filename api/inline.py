@@ -13,6 +13,7 @@ from api.intake import decoded, elements, new_messages, object_fields, wrong
 from api.schemas.inline import InlineFields
 from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
+from compaction.errors import TooLarge
 from compaction.formats import listed
 from compaction.formats.detect import Format
 from compaction.formats.listed import Listed
@@ -80,6 +81,12 @@ def _parameters(raws: Mapping[str, bytes], wanted: InlineFields, found: Listed) 
     if found.tools != wanted.tools:
         given["tools"] = jsonbytes.encode(found.tools)
     return given
+
+
+def refuse_large(order: Inline, limit_bytes: int) -> None:
+    """Raises TooLarge for system, tools and request that a stored session could not have either."""
+    if sum(map(len, order.parameters.values())) > limit_bytes:
+        raise TooLarge(f"system, tools and request are larger than the {limit_bytes} bytes that this server takes.")
 
 
 def _with_system(own: Json, more: str) -> Json:

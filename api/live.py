@@ -23,7 +23,7 @@ def size_bytes(live: LiveView) -> int:
 
 def refuse_crowded(stored: Iterable[StoredMessage]) -> None:
     """Raises TooLarge for messages that would take the process's memory when they are decoded together."""
-    if json_values.hold_more((one.body for one in stored), json_values.MAX_VIEW_VALUES):
+    if json_values.together_hold_more((one.body for one in stored), json_values.MAX_VIEW_VALUES):
         raise TooLarge(_CROWDED)
 
 

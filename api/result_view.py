@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from api.schemas.results import ResultFormat
+from compaction import errors
 from compaction.core import jsonbytes, wire
 from compaction.core.messages import encode_message
 from compaction.formats.output import Output
@@ -17,8 +18,10 @@ from compaction.store.surroundings import Surroundings
 
 def written(name: ResultFormat, row: ResultRow, place: Surroundings | None) -> bytes:
     """The bytes of a stored result in a format; all but envelopes need what stands around the result."""
-    if name == "envelopes" or place is None:
+    if name == "envelopes":
         return result_document(row)
+    if place is None:
+        raise errors.Internal
     return _output(row, place).written(name)
 
 

@@ -57,7 +57,7 @@ def logger(name: str) -> structlog.stdlib.BoundLogger:
 
 
 @contextmanager
-def traced(traceparent: str | None, **ids: str) -> Iterator[None]:
+def traced(traceparent: str | None, **ids: str | None) -> Iterator[None]:
     """Within it each log line names the trace that this work belongs to, if it belongs to one, and `ids`."""
     trace_id = traces.trace_id(traceparent)
     with structlog.contextvars.bound_contextvars(**({} if trace_id is None else {"trace_id": trace_id}), **ids):

@@ -68,7 +68,7 @@ class StoredHistory:
 
 def decode_view(view: LiveView) -> tuple[Message, ...]:
     """The messages of a stored live view: those of the last result, then what was appended after it."""
-    if json_values.hold_more((stored.body for stored in view.messages), json_values.MAX_VIEW_VALUES):
+    if json_values.together_hold_more((stored.body for stored in view.messages), json_values.MAX_VIEW_VALUES):
         raise InvalidSession(_CROWDED)
     earlier = view.result_body.messages if view.result_body is not None else ()
     try:

@@ -48,7 +48,7 @@ def span(claim: Claim) -> Iterator[AttemptSpan]:
     job = claim.job
     facts: dict[str, tracing.Fact | None] = {
         "compactd.job.id": job.id,
-        "compactd.session.id": claim.session.name,
+        "compactd.session.id": job.session_name,
         "compactd.tenant": claim.tenant,
         "compactd.job.trigger": job.trigger,
         "compactd.job.attempt": job.attempt,

@@ -16,11 +16,12 @@ from compaction.errors import CompactdError
 from compaction.store import jobs as job_rows
 from compaction.store import survivals
 from compaction.store import workers as worker_rows
-from compaction.store.engine import Database
+from compaction.store.engine import ANSWER_SECONDS, Database
 from worker.held import Held
 
 PULSE_SECONDS = 1.0  # progress and cancel flags: a cancel reaches a running call within about this
 STUCK_LOOP_SECONDS = 15.0  # facts/queue.md §4: stop renewing when the loop is stuck for so long
+CLAIM_SECONDS = ANSWER_SECONDS + 5.0  # no claim is under way for so long: one that we do not hold was never answered
 SELF_FENCE_SHARE = 0.75  # of the lease: 45 of 60 seconds (facts/queue.md §3.1)
 
 _log = telemetry.logger("heart")
@@ -81,6 +82,10 @@ class Heart:
         """Beats for it no longer."""
         with self._lock:
             self._held.pop(token, None)
+
+    def give_up(self, job_id: str, token: int) -> None:
+        """What became of this attempt could not be written: it counts, and others may run the job."""
+        self._lost[token] = job_id
 
     def held(self) -> list[Held]:
         """The jobs that run in this process now."""
@@ -148,9 +153,8 @@ class Heart:
     async def _survive(self, database: Database) -> None:
         """We live: what we lost was no crash, and what we do not run others may."""
         lost, held = dict(self._lost), [one.token for one in self.held()]
-        settle_seconds = max(self._heartbeat_seconds, STUCK_LOOP_SECONDS)
         async with database.connect() as conn:
-            back = await survivals.hand_back(conn, self.owner, held, list(lost), settle_seconds=settle_seconds)
+            back = await survivals.hand_back(conn, self.owner, held, list(lost), settle_seconds=CLAIM_SECONDS)
             still_open = await survivals.forgive(conn, self.owner, lost) if lost else frozenset()
         for token in lost.keys() - still_open:
             self._lost.pop(token, None)

@@ -95,12 +95,12 @@ class Runner:
         try:
             finish = await self._attempt(claim, recorder, held, seat)
             held.is_settled = True  # from here on an interruption could only lose what is decided
-            if finish is not None:
-                settled = verdict.ephemeral(finish) if claim.session.is_ephemeral else finish
-                await self._commit(claim, settled, began)
+            if finish is None:
+                return None
+            settled = verdict.ephemeral(finish) if claim.session.is_ephemeral else finish
+            return finish if await self._commit(claim, settled, began) else None
         finally:
             self._heart.let_go(claim.token)
-        return finish
 
     async def _claim(self, job_id: str) -> Claim | None:
         try:
@@ -176,7 +176,8 @@ class Runner:
             error = Internal()
         return verdict.on_error(claim, error, events, jitter=jitter, backoff_seconds=self._backoff_seconds)
 
-    async def _commit(self, claim: Claim, finish: Finish, began: float) -> None:
+    async def _commit(self, claim: Claim, finish: Finish, began: float) -> bool:
+        """Whether the decision was applied: the lease may be another's by now, or Postgres away for too long."""
         for number in range(COMMIT_TRIES):
             try:
                 async with self._database.connect() as conn:
@@ -186,7 +187,8 @@ class Runner:
             except CompactdError as error:
                 if number + 1 == COMMIT_TRIES:
                     _log.error("job.commit_lost", job_id=claim.job.id, code=error.code)
-                    return  # the lease ends, the job runs again; a paid summary is used again
+                    self._heart.give_up(claim.job.id, claim.token)  # it runs again; a paid summary is used again
+                    return False
                 await asyncio.sleep(0.5 * 2**number)
                 continue
             seconds = time.monotonic() - began
@@ -197,12 +199,13 @@ class Runner:
                 metrics.FENCED.inc()
             if following is not None:
                 await self._doorbell.ring(following)
-            return
+            return held is not None
+        return False  # pragma: no cover - the last try has returned
 
 
-def _ids(claim: Claim) -> dict[str, str]:
+def _ids(claim: Claim) -> dict[str, str | None]:
     """By which ids a job is found in the logs."""
-    return {"job_id": claim.job.id, "session_id": claim.session.name}
+    return {"job_id": claim.job.id, "session_id": claim.job.session_name}
 
 
 def _told(claim: Claim, finish: Finish, seconds: float) -> dict[str, object]:

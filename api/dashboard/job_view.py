@@ -54,7 +54,7 @@ OUTCOMES: Mapping[str, tuple[str, Tone]] = {
     "released": ("given back", "warn"),
     "cancelled": ("cancelled", "warn"),
     "expired": ("lease expired, token void", "bad"),
-    "fenced": ("fenced: its commit was refused", "bad"),
+    "fenced": ("fenced: its lease had ended, the worker lives", "warn"),
 }
 
 

@@ -14,7 +14,7 @@ from api.answers import fresh_answer, json_answer, page
 from api.auth import JobWriter, Reader
 from api.found import NO_JOB, NO_SESSION, found
 from api.idempotency import IdempotencyKey, once
-from api.inline import Inline, inline_in
+from api.inline import Inline, inline_in, refuse_large
 from api.looks import Seen
 from api.retrying import again
 from api.schemas.compactions import Asked, CompactionRequest, Job, JobPage, JobQuery
@@ -72,6 +72,8 @@ async def enqueue(
     held = services(request)
     body = await bodies.read(request, held.settings.max_body_bytes)
     order = await bodies.think(len(body), inline_in, body) or await _named(body, held.settings.max_request_bytes)
+    if isinstance(order, Inline):
+        refuse_large(order, held.settings.max_parameter_bytes)
     wanted = order.wanted if isinstance(order, Inline) else order
     not_before = _not_before(wanted.not_before)
     async with once(request, caller, key, body) as work:

@@ -23,13 +23,16 @@ def why_no_result(job: Job) -> str:
     if job["status"] == "succeeded" and not job["was_compacted"]:
         reason = job["reason"] or "unknown"
         why = f"{reason}, {_SKIPS[reason]}" if reason in _SKIPS else reason
-        return (
-            f"The job was skipped, so it has no result: {why}. The session is as it was; "
-            f"`compactd session {session_id}` shows how it stands."
-        )
+        rest = _stands("The session is as it was; ", session_id)
+        return f"The job was skipped, so it has no result: {why}. {rest}".strip()
     if job["status"] == "succeeded":
-        return f"The result of this job is not kept any more. `compactd session {session_id}` shows how it stands."
+        return f"The result of this job is not kept any more. {_stands('', session_id)}".strip()
     if job["status"] == "cancelled":
         return f"The job was cancelled, so it has no result. `compactd retry {job_id}` runs it again."
     code = job["error"]["code"] if job["error"] else "internal"
     return f"The job failed, so it has no result: {code}. `compactd status {job_id}` says more."
+
+
+def _stands(before: str, session_id: str | None) -> str:
+    """Where to look on; an inline job has no session."""
+    return "" if session_id is None else f"{before}`compactd session {session_id}` shows how it stands."

@@ -27,15 +27,24 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._lock = threading.Lock()
         self._waiting: set[Future[Any]] = set()
+        self._left: set[asyncio.Task[Any]] = set()  # ends of iterations; the loop itself holds tasks weakly
         self._is_closed = False
         self._thread = threading.Thread(target=self._loop.run_forever, name="compactd-client", daemon=True)
         self._thread.start()
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` gives. An interrupt of the caller ends the work too. Raises Closed when the loop is closed."""
+        """What `work` gives. An interrupt of the caller ends the work too. Raises Closed when the loop is closed.
+
+        On the loop's own thread nobody can wait for it: there the garbage collector ends iterations that somebody left,
+        and their end is only begun. Raises Closed then, too.
+        """
         if self._pid != os.getpid():
             work.close()
             raise Closed(FORKED)
+        if threading.current_thread() is self._thread:
+            self._left.add(task := self._loop.create_task(work))
+            task.add_done_callback(self._left.discard)
+            raise Closed
         with self._lock:
             if self._is_closed:
                 work.close()

@@ -67,7 +67,9 @@ class Mirror:
             await self._settle(turns, hashes)
         known = len(self._hashes)
         for batch in _batches(_envelopes(turns, hashes, known, loop_turns.response_fields(reply))):
+            self._in_step = False  # until it is answered: nobody knows whether a lost one was stored
             await self._client.append(self.session_id, batch)
+            self._in_step = True
             self._hashes = list(hashes[: len(self._hashes) + len(batch)])
             self.added_bytes += sum(len(jsonbytes.encode(message["content"])) for message in batch)
 

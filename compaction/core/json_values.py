@@ -1,8 +1,8 @@
 """How many values a JSON text holds, told from its bytes before anything is decoded.
 
 A text of a few megabytes may hold millions of empty objects, and each becomes an object of a hundred bytes in memory.
-What is counted are the marks between values (comma, colon, opening bracket and brace) outside of strings: never fewer
-than the values, one for one in a list of numbers and two for each member of an object.
+What is counted are the marks between values (comma, colon, opening bracket and brace) outside of strings: with the
+whole itself never fewer than the values, one for one in a list of numbers and two for each member of an object.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def holds_more(data: bytes, most: int) -> bool:
     return _counted(data, most) > most
 
 
-def hold_more(bodies: Iterable[bytes], most: int) -> bool:
+def together_hold_more(bodies: Iterable[bytes], most: int) -> bool:
     """The same for all of `bodies` together."""
     left = most
     for body in bodies:

@@ -24,7 +24,7 @@ from compaction.store import bodies, plain
 from compaction.store.notify import CHANNEL
 from compaction.store.tables import idempotency_keys, jobs, messages, results, sessions, webhook_deliveries
 
-BATCH_MESSAGES = 20_000  # as many as one append may bring: a second or so, far below the statement's time limit
+BATCH_MESSAGES = 20_000  # a tenth of a second, far below the statement's time limit
 BATCH_ANSWERS = 500  # unpacked at a time beside the loop: some milliseconds
 
 

@@ -75,7 +75,7 @@ def _sessions(reach: Reach) -> Select[Any]:
         select(*columns)
         .join(tenants, tenants.c.id == sessions.c.tenant_id)
         .outerjoin(breakers, breakers.c.session_id == sessions.c.id)
-        .where(*reach.wall(sessions.c.tenant_id))
+        .where(*reach.wall(sessions.c.tenant_id), ~sessions.c.is_ephemeral)  # an inline job's is nobody's to open
         .order_by(sessions.c.id.desc())
         .limit(_LIMIT)
     )

@@ -1,7 +1,8 @@
-"""What a living worker says of leases that it lost: that it has not crashed.
+"""What a living worker says of leases that it does not run any more: that it has not crashed, and that others may.
 
 A lease ends when nobody renews it, whatever the reason: the worker died, was frozen, or could not reach Postgres. Only
-the first may count against a job, so whoever is still there afterwards says so.
+the first may count against a job, so whoever is still there afterwards says so (`forgive`), and need not wait for the
+end of what it still keeps (`hand_back`).
 """
 
 from __future__ import annotations

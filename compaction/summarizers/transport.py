@@ -62,7 +62,12 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 limit=self._max_connections, keepalive_timeout=self._max_idle_seconds, ssl=self._verify
             )
             jar = aiohttp.DummyCookieJar()
-            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=jar, auto_decompress=False)
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=jar,
+                auto_decompress=False,
+                trust_env=True,  # a proxy of the environment, as the SDK's own client has it
+            )
         return self._session
 
 
@@ -116,8 +121,12 @@ def _as_httpx() -> Iterator[None]:
         raise httpx2.UnsupportedProtocol(str(error)) from error
     except aiohttp.InvalidURL as error:
         raise httpx2.InvalidURL(str(error)) from error
-    except (aiohttp.ConnectionTimeoutError, aiohttp.SocketTimeoutError) as error:
+    except aiohttp.ConnectionTimeoutError as error:
         raise httpx2.ConnectTimeout(str(error)) from error
+    except aiohttp.SocketTimeoutError as error:
+        raise httpx2.ReadTimeout(str(error)) from error
+    except aiohttp.ServerDisconnectedError as error:
+        raise httpx2.RemoteProtocolError(str(error)) from error
     except aiohttp.ClientConnectionError as error:
         raise httpx2.ConnectError(str(error)) from error
     except aiohttp.ClientError as error:

@@ -179,8 +179,7 @@ class Audit:
         ran = {row[0] for row in self.attempts}
         in_flight = sum(fault.in_flight for fault in self.arena.record.disruptions)
         retries = sum(row[2] in {"retrying", "released", "snoozed"} for row in self.attempts)
-        struck = self._struck()
-        starved = sum(row[2] in {"expired", "fenced"} and _pid(row[3]) not in struck for row in self.attempts)
+        starved = self._starved()
         told = f"{len(ran)} jobs + {in_flight} in flight + {retries} retries + {starved} starved"
         broken = []
         if len(self.calls) > (allowed := len(ran) + in_flight + retries + starved):
@@ -188,6 +187,19 @@ class Audit:
         if starved > MAX_STARVED * len(self.attempts):
             broken.append(f"{starved} leases ended that nobody struck")
         return Line("provider calls are all accounted for", f"{len(self.calls)} calls", told, tuple(broken))
+
+    def _starved(self) -> int:
+        """Attempts that made a call and lost their lease although nobody struck their worker."""
+        struck, references = self._struck(), {job.id: job.reference for job in self.jobs.values()}
+        called: dict[str, list[float]] = {}
+        for reference, call in zip(self._references(), self.calls, strict=True):
+            called.setdefault(reference, []).append(call.at)
+        return sum(
+            outcome in {"expired", "fenced"}
+            and _pid(owner) not in struck
+            and any(begin <= at <= end for at in called.get(references[job_id], ()))
+            for job_id, _, outcome, owner, begin, end in self.attempts
+        )
 
     def _calls_of_each(self) -> Line:
         made = Counter(self._references())
@@ -213,9 +225,9 @@ class Audit:
         found = [job for job in self.jobs.values() if job.reference in self.arena.record.poison]
         wrong = [job.id for job in found if (job.error_code, job.crashes) != ("worker_lost", MAX_CRASHES)]
         missing = len(self.arena.record.poison) - len(found)
-        told = f"{len(found)} worker_lost after 3 crashes"
+        told = f"{len(found)} worker_lost after {MAX_CRASHES} crashes"
         broken = (*_some(wrong), *((f"{missing} missing",) if missing else ()))
-        return Line("poison ends after 3 crashes", f"{len(self.arena.record.poison)} poison", told, broken)
+        return Line(f"poison ends after {MAX_CRASHES} crashes", f"{len(self.arena.record.poison)} poison", told, broken)
 
     def _innocent(self) -> Line:
         """Everybody else succeeds; its owner may cancel a job.

@@ -62,7 +62,8 @@ async def session_page(  # noqa: PLR0913, PLR0917 - the parameters of the addres
     async with held.database.connect() as conn:
         tenant = tenant or viewer.principal.tenant
         owner = found(await reach.owner_of_session(conn, viewer.reach, tenant, name), NO_SESSION)
-        row = found(await sessions.get(conn, owner.tenant_id, name), NO_SESSION)
+        known = await sessions.get(conn, owner.tenant_id, name)
+        row = found(None if known is None or known.is_ephemeral else known, NO_SESSION)  # an inline job's has no page
         live = await sessions.load_live(conn, row.id)
         parameters = await sessions.load_parameters(conn, row.id)
         breaker = await breakers.get(conn, row.id)

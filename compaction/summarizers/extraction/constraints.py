@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from compaction.core.constraints import is_constraint
 from compaction.core.cues import sentences
-from compaction.core.pinned import is_constraint
 from compaction.summarizers.extraction.excerpts import bullet, clean
 from compaction.summarizers.extraction.items import Item
 from compaction.summarizers.extraction.prior import Prior

@@ -354,3 +354,10 @@ async def test_a_retry_that_loses_against_retention_finds_nothing(
     monkeypatch.setattr(jobs, "get", get)
     answer = await client.post(f"{JOBS}/{job['id']}/retry", headers={"Idempotency-Key": "too-late"})
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+async def test_its_parameters_are_as_large_as_a_sessions_may_be(client: httpx2.AsyncClient) -> None:
+    """The default is 8 MiB for system, tools and request together."""
+    body = {"model": "claude-haiku-4-5", "system": "x" * (8 * 2**20), "messages": [{"role": "user", "content": "Hi."}]}
+    refused = await client.post("/v1/compactions", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (413, "too_large")

@@ -244,6 +244,24 @@ async def test_no_session_of_somebody_else_is_written_to_after_an_answer_that_wa
     assert [one["content"] for one in service.view(name, "full")] == ["I am somebody else."]
 
 
+async def test_words_that_were_changed_after_a_lost_answer_leave_the_session_that_may_hold_them(
+    service: Service, wire: Wire, cut_client: Client
+) -> None:
+    """The append arrived and its answer did not: what it stored is no longer what the list says."""
+    agent = an_agent(cut_client, "changed")
+    agent.messages = [{"role": "user", "content": "One."}, {"role": "assistant", "content": "Two."}]
+    await agent.sent()
+    own = list(agent.messages)
+    wire.cuts = [Cut("POST", "/changed/messages", done=True)]
+    agent.messages = [*own, {"role": "user", "content": "MARK-WRONG"}]
+    await agent.sent()
+    assert isinstance(agent.history.trouble, Unreachable)
+    agent.messages = [*own, {"role": "user", "content": "MARK-RIGHT"}]
+    await agent.sent()
+    assert agent.history.session_id.startswith("changed.")
+    assert [one["content"] for one in service.view(agent.history.session_id, "full")] == ["One.", "Two.", "MARK-RIGHT"]
+
+
 async def test_a_new_session_that_somebody_wrote_to_is_left_too(service: Service, client: Client) -> None:
     """Two lists begin alike and were rewound to the same place: the second one does not go on in the first one's."""
     first, second = an_agent(client, "twice"), an_agent(client, "twice")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import json
 import os
@@ -48,6 +49,24 @@ def test_an_iteration_can_be_left_in_the_middle() -> None:
             break
     with client(lambda _request: httpx2.Response(200, json=DONE)) as speaking:
         assert [job["done"] for job in speaking.watch("j1")] == [True]
+
+
+def test_an_iteration_that_the_collector_ends_on_the_loops_own_thread_stops_nobody() -> None:
+    with client(lambda _request: httpx2.Response(200, json=JOB)) as speaking:
+        left: dict[str, Any] = {"steps": speaking.watch("j1")}
+        left["itself"] = left  # a cycle, so that only the collector finds it
+        next(left["steps"])
+        gc.disable()
+        try:
+            del left
+            loop, _ = speaking._waited.get()
+            collected = threading.Event()
+            loop._loop.call_soon_threadsafe(gc.collect)
+            loop._loop.call_soon_threadsafe(collected.set)
+            assert collected.wait(30)
+        finally:
+            gc.enable()
+        assert speaking.job("j1")["id"] == "j1"
 
 
 def test_threads_share_one_client() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.json_values import hold_more, holds_more
+from compaction.core.json_values import holds_more, together_hold_more
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(),
@@ -57,6 +57,6 @@ def test_what_is_no_json_is_looked_at_once(data: bytes) -> None:
 
 
 def test_bodies_are_counted_together() -> None:
-    assert not hold_more([b"[1,2]", b"[]"], 3)
-    assert hold_more([b"[1,2]", b"[]"], 2)
-    assert not hold_more([], 0)
+    assert not together_hold_more([b"[1,2]", b"[]"], 3)
+    assert together_hold_more([b"[1,2]", b"[]"], 2)
+    assert not together_hold_more([], 0)

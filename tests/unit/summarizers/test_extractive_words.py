@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compaction.core import constraints as pins
+from compaction.core.constraints import is_constraint
 from compaction.core.messages import Message
-from compaction.core.pinned import is_constraint
 from compaction.core.user_words import user_texts
 from tests.unit.summarizers.talk import asked, assistant, called, filler, sections, user
 

@@ -101,3 +101,26 @@ async def test_failures_are_those_that_the_sdk_knows(url: str, kind: type[Except
     with pytest.raises(kind):
         await transport.handle_async_request(httpx2.Request("GET", url))
     await transport.aclose()
+
+
+async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with answering() as (server, client, url):
+        monkeypatch.setenv("HTTP_PROXY", url)
+        monkeypatch.setenv("NO_PROXY", "")
+        async with client.stream("GET", "http://model.invalid/v1") as response:
+            assert response.status_code == 200
+        assert server.request.startswith(b"GET http://model.invalid/v1 HTTP/1.1\r\n")
+
+
+async def test_a_server_that_hangs_up_broke_the_protocol() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    listening = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    transport = AiohttpTransport(max_connections=1, max_idle_seconds=5.0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await transport.handle_async_request(httpx2.Request("POST", f"http://127.0.0.1:{port}/", content=b"{}"))
+        await transport.aclose()

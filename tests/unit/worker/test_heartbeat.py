@@ -62,3 +62,11 @@ def test_a_job_that_was_let_go_is_held_no_longer() -> None:
     one.let_go(1)
     one.let_go(1)
     assert one.held() == []
+
+
+def test_an_attempt_whose_end_could_not_be_written_counts_as_lost() -> None:
+    one = heart()
+    one.hold(held(1))
+    one.give_up("job-1", 1)
+    one.let_go(1)
+    assert one._lost == {1: "job-1"}

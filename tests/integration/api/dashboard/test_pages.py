@@ -11,6 +11,7 @@ from compaction.store import pauses, workers
 from tests.integration.api import stage
 from tests.integration.api.conftest import KEY, speaking_to
 from tests.integration.api.dashboard.visitor import key_for, visiting, words
+from tests.integration.api.stage import database_of
 
 pytestmark = pytest.mark.anyio
 _numbers = itertools.count(1)
@@ -161,3 +162,18 @@ async def test_what_is_not_there_is_told_on_a_page(app: FastAPI, address: str) -
         answer = await visitor.get(address)
     assert answer.status_code == 404
     assert "Back to the overview" in answer.text
+
+
+async def test_the_sessions_of_inline_jobs_are_nobodys_to_open(app: FastAPI) -> None:
+    key = await a_tenant(app)
+    async with speaking_to(app, key) as client:
+        told = [{"role": "user", "content": "MARK-INLINE"}, {"role": "assistant", "content": "Yes."}]
+        answer = await client.post("/v1/compactions", json={"model": "claude-haiku-4-5", "messages": told})
+        assert answer.status_code == 202
+    async with database_of(app).connect() as conn:
+        newest = "SELECT name FROM sessions WHERE is_ephemeral ORDER BY id DESC LIMIT 1"
+        name = (await conn.exec_driver_sql(newest)).scalar_one()
+    async with visiting(app, key) as visitor:
+        assert name not in await visitor.text("/sessions")
+        assert "No session of exactly this id" in await visitor.text(f"/sessions?name={name}")
+        assert "MARK-INLINE" not in (await visitor.get(f"/session?name={name}")).text
