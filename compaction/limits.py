@@ -11,6 +11,8 @@ from compaction.settings import Settings
 from compaction.summarizers import models
 from compaction.summarizers.models import ModelLimits
 
+MAX_LIMIT_TOKENS = 10_000_000  # ten times the largest window that is sold
+
 
 def session_limits(model: str, session: Mapping[str, Json], known: ModelLimits | None = None) -> ModelLimits:
     """What the session's model takes and gives; the settings context_window and max_output_tokens win.
@@ -69,4 +71,6 @@ def _overrides_of(session: Mapping[str, Json]) -> tuple[Override[int], Override[
 
 def _count(session: Mapping[str, Json], name: str) -> int | None:
     value = session.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value <= MAX_LIMIT_TOKENS else None

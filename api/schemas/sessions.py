@@ -10,10 +10,9 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from api.schemas.breakers import Breaker
 from api.schemas.fields import Answer, Metadata, Name, Query, Request, Text
+from compaction.limits import MAX_LIMIT_TOKENS
 from compaction.store import erasing
 from compaction.store.session_rows import SessionRow
-
-MAX_WINDOW_TOKENS = 10_000_000  # ten times the largest window that is sold
 
 
 def _system(value: Any) -> Any:  # noqa: ANN401 - JSON
@@ -39,8 +38,8 @@ def _request(value: Any) -> Any:  # noqa: ANN401 - JSON
 def _settings(value: dict[str, Any]) -> dict[str, Any]:
     for name in ("context_window", "max_output_tokens"):
         tokens = value.get(name)
-        if tokens is not None and not (type(tokens) is int and 1 <= tokens <= MAX_WINDOW_TOKENS):
-            raise ValueError(f"{name} must be a whole number of tokens from 1 to {MAX_WINDOW_TOKENS}")
+        if tokens is not None and not (type(tokens) is int and 1 <= tokens <= MAX_LIMIT_TOKENS):
+            raise ValueError(f"{name} must be a whole number of tokens from 1 to {MAX_LIMIT_TOKENS}")
     return value
 
 
@@ -60,7 +59,7 @@ RequestFields = Annotated[
 
 SettingsFields = Annotated[
     Annotated[Metadata, AfterValidator(_settings)] | None,
-    Field(description=f"context_window and max_output_tokens are whole numbers from 1 to {MAX_WINDOW_TOKENS}"),
+    Field(description=f"context_window and max_output_tokens are whole numbers from 1 to {MAX_LIMIT_TOKENS}"),
 ]
 
 

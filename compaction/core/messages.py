@@ -21,6 +21,7 @@ Content = str | list[Block]
 ROLES = frozenset({"user", "assistant", "system"})
 MAX_UUID_CHARS = 200  # like session ids; Claude Code's are 36
 MAX_NESTING = 400  # levels of objects and arrays; Python's encoders give up near 1,000, real sessions have 7
+MAX_USAGE_TOKENS = 10**12  # a million full windows; the sum of some fits into 64 bits
 BOUNDARY_KIND = "compact_boundary"  # metadata.kind of the marker message where a compaction happened
 _UUID = re.compile(r"[\x21-\x7e]{1,200}")
 
@@ -207,8 +208,8 @@ def usage_from(value: Json) -> Usage | None:
     numbers = []
     for key in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"):
         number = value.get(key) or 0
-        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-            raise MessageProblem(f"usage.{key}", "must be a whole number, 0 or more")
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_USAGE_TOKENS:
+            raise MessageProblem(f"usage.{key}", f"must be a whole number from 0 to {MAX_USAGE_TOKENS}")
         numbers.append(number)
     return Usage(*numbers)
 

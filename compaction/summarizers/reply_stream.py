@@ -13,7 +13,7 @@ import msgspec
 
 from compaction.core import jsonbytes
 from compaction.core.jsonbytes import Json
-from compaction.core.messages import Usage
+from compaction.core.messages import MAX_USAGE_TOKENS, Usage
 
 MAX_TEXT_BYTES = 1024 * 1024  # twice what 128,000 tokens of output make; a summary has about 12 KB
 MAX_EVENT_BYTES = 4 * 1024 * 1024  # one event; the largest is a block that comes whole
@@ -197,7 +197,10 @@ class ReplyReader:
             usage.cache_read_input_tokens,
             usage.cache_creation_input_tokens,
         )
-        self._counts = [new if new is not None else old for new, old in zip(newer, self._counts, strict=True)]
+        self._counts = [
+            old if new is None else min(max(new, 0), MAX_USAGE_TOKENS)
+            for new, old in zip(newer, self._counts, strict=True)
+        ]
 
     def _odd(self, data: bytes) -> None:
         """An event that the fast decoder refuses: an error, half a character, a kind we do not know, or rubbish."""
@@ -236,3 +239,8 @@ def _fields(event: bytes) -> tuple[bytes, bytes]:
         elif key == b"data":
             data.append(value.removeprefix(b" "))
     return name, b"\n".join(data)
+
+
+def _bounded(count: int) -> int:
+    """A gateway may say anything."""
+    return min(max(count, 0), MAX_USAGE_TOKENS)

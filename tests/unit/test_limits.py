@@ -56,3 +56,8 @@ def test_what_is_right_or_not_set_is_not_complained_about() -> None:
     right: dict[str, Json] = {"context_window": 100_000, "auto_compact_window": "90000", "autocompact_percent": 80.5}
     assert limits.ignored_in_session(right) == limits.ignored_in_session({}) == []
     assert limits.ignored_in_settings(operator("190000", "80")) == limits.ignored_in_settings(operator()) == []
+
+
+def test_a_window_that_no_model_has_is_ignored() -> None:
+    usual = limits.session_limits("claude-haiku-4-5", {})
+    assert limits.session_limits("claude-haiku-4-5", {"context_window": 10**400, "max_output_tokens": 10**400}) == usual

@@ -190,3 +190,10 @@ def test_a_body_that_is_nested_too_deep_is_refused_when_it_is_read() -> None:
     body = jsonbytes.encode({"role": "user", "content": [{"type": "tool_use", "input": nested(400)}]})
     with pytest.raises(MessageProblem, match="nested deeper than 400 levels"):
         decode_message(body)
+
+
+def test_a_count_that_no_model_has_is_refused() -> None:
+    """The sum of a job's calls must fit into 64 bits."""
+    assert usage_from({"input_tokens": 10**12}) is not None
+    with pytest.raises(MessageProblem, match=r"usage\.input_tokens"):
+        usage_from({"input_tokens": 10**12 + 1})

@@ -167,3 +167,11 @@ def test_json_that_is_no_message_is_a_problem(body: Any, problem: str) -> None: 
     reader = ReplyReader()
     reader.take_message(body)
     assert reader.problem == problem
+
+
+def test_a_count_that_no_model_has_is_cut() -> None:
+    """A gateway may say anything; what is stored has 64 bits."""
+    reader = ReplyReader()
+    told = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 10**30, "output_tokens": -5}}}
+    reader.feed(b"data: " + json.dumps(told).encode() + b"\n\n")
+    assert (reader.usage.input_tokens, reader.usage.output_tokens) == (10**12, 0)

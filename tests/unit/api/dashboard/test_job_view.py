@@ -68,7 +68,7 @@ def test_a_lost_worker_and_the_attempt_that_followed() -> None:
 
 def test_an_attempt_that_was_fenced_says_so() -> None:
     found = timeline(job("running", None), [attempt(1, 7, 1, 9, "fenced")], [])
-    assert told(found) == ["Accepted", "Attempt 1: claimed", "Attempt 1: fenced: its commit was refused"]
+    assert told(found) == ["Accepted", "Attempt 1: claimed", "Attempt 1: fenced: its lease had ended, the worker lives"]
 
 
 def test_an_event_that_nobody_named_is_shown_by_its_own_name_with_everything_it_says() -> None:
