@@ -84,10 +84,10 @@ async def spool(request: Request, limit_bytes: int) -> BinaryIO:
 
 async def stream(request: Request, limit_bytes: int) -> AsyncIterator[bytes]:
     """The body in pieces, unpacked when it came as gzip. Raises TooLarge by its announced and by its real size."""
-    refuse_announced(request, limit_bytes)
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding not in {"identity", "gzip", "x-gzip"}:
         raise UnsupportedMediaType("Send the body plain or with Content-Encoding: gzip.")
+    refuse_announced(request, limit_bytes)
     pieces = request.stream() if coding == "identity" else _unpacked(request.stream(), limit_bytes)
     size = 0
     async for piece in pieces:
