@@ -80,11 +80,8 @@ def _without(text: str, tag: str, *, to_the_end: bool) -> str:
     opening, closing = re.compile(rf"<{tag}(?:\s[^<>]{{0,500}})?>"), f"</{tag}>"
     kept: list[str] = []
     start = 0
-    for number in range(MAX_ELEMENTS + 1):
-        opened = opening.search(text, start)
-        if opened is None:
-            break
-        closed = text.find(closing, opened.end()) if number < MAX_ELEMENTS else -1
+    while opened := opening.search(text, start):
+        closed = text.find(closing, opened.end()) if len(kept) < MAX_ELEMENTS else -1
         if closed < 0:
             if to_the_end:
                 return "".join([*kept, text[start : opened.start()]])

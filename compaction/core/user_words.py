@@ -53,8 +53,6 @@ def whole_sentences(text: str) -> Iterator[str]:
     heading = ""
     for part, following in pairwise([*_paragraphs(text), ""]):
         pieces = list(_joined(split(part.replace("\n", " "))))
-        if not pieces:
-            continue
         last = pieces[-1].rstrip(_EMPHASIS)
         leads = last.endswith(_HEADS) or (is_listed(following) and not is_listed(part) and not last.endswith(_ENDS))
         for piece in pieces[:-1] if leads else pieces:
@@ -83,15 +81,14 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _joined(pieces: Sequence[str]) -> Iterator[str]:
-    """Sentences put together again that were cut behind a pause or an abbreviation."""
+    """Sentences, one at least, put together again that were cut behind a pause or an abbreviation."""
     held = ""
     for piece in pieces:
         if held and not (held.endswith(_PAUSES) or _goes_on(piece)):
             yield held
             held = ""
         held = f"{held} {piece}".lstrip()
-    if held:
-        yield held
+    yield held
 
 
 def _goes_on(piece: str) -> bool:

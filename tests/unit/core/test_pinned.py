@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from compaction.core import user_words
 from compaction.core.constraints import MAX_NAMED, MAX_PINNED, MAX_PINNED_CHARS, after_summary, is_constraint
 from compaction.core.messages import Message
 from compaction.core.pinned import constraints, within
@@ -139,3 +140,11 @@ def test_what_only_a_summary_calls_a_rule_goes_before_the_users_rules() -> None:
     assert named == (*real, *chat[:MAX_NAMED])
     more = constraints([user(f"Always run check {number} first.") for number in range(MAX_PINNED - 10)], named)
     assert more == (*real, *(f"Always run check {number} first." for number in range(MAX_PINNED - 10)))
+
+
+def test_a_huge_chat_of_short_words_is_read_from_its_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for 40 characters: two rules of 16, and a third that does not fit."""
+    monkeypatch.setattr(user_words, "SCANNED_CHARS", 40)
+    texts = [f"Always run {name}." for name in ("uno", "dos", "tres")] + [""] * 3
+    assert user_words.scanned(texts)[-4:] == ("Always run tres.", "", "", "")
+    assert len(user_words.scanned(["x"] * 100)) == 40
