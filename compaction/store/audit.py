@@ -75,7 +75,7 @@ async def begin(  # noqa: PLR0913 - who did what to what
             "b_actor_tenant": actor.tenant,
             "b_actor_key": actor.public_id,
             "b_action": action,
-            "b_target": target[:MAX_TARGET_CHARS],
+            "b_target": target.replace("\0", " ")[:MAX_TARGET_CHARS],  # Postgres carries no NUL
             "b_details": plain.mended_json_text(dict(details or {})),
         },
     )

@@ -130,6 +130,9 @@ def _meet(new: Insert) -> dict[str, ColumnElement[Any]]:
         "deadline_at": func.greatest(jobs.c.deadline_at, new.excluded.deadline_at),  # a new request has a day as well
         "coalesced": jobs.c.coalesced + literal_column("1"),
         "dispatched_at": func.coalesce(new.excluded.dispatched_at, jobs.c.dispatched_at),
+        # A batch's answer may wait here for its turn: it knows neither this request nor what was said since.
+        "paid_summary": literal_column("NULL", jobs.c.paid_summary.type),
+        "covers_through_seq": literal_column("NULL", jobs.c.covers_through_seq.type),
     }
 
 

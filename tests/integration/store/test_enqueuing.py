@@ -235,3 +235,15 @@ async def test_a_request_that_joins_gives_the_job_a_day_of_its_own(stage: Stage)
     assert joined.deadline_at is not None
     assert joined.deadline_at > old.created_at + timedelta(hours=24)
     assert await stage.try_claim(joined.id) is not None
+
+
+async def test_a_request_that_joins_a_job_whose_answer_is_there_already_gets_one_of_its_own(stage: Stage) -> None:
+    """An item of a batch waits with its summary for a turn; what was said since is in no summary yet."""
+    session = await stage.session(messages=4)
+    waiting = (await stage.enqueue(session, "bulk")).job
+    await stage.change("UPDATE jobs SET paid_summary = 'x', covers_through_seq = 4 WHERE id = %s", waiting.id)
+    await stage.append(session, message("m5"))
+    joined = await stage.enqueue(session, "manual", instructions="Keep the names.")
+    assert (joined.created, joined.job.id) == (False, waiting.id)
+    claim = await stage.claim(waiting.id)
+    assert (claim.paid_summary, claim.covers_through_seq) == (None, 5)
