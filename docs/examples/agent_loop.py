@@ -77,4 +77,6 @@ async def work(session_id: str, task: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:  # noqa: PLR2004 - the program, a session, a task
+        sys.exit("usage: agent_loop.py SESSION TASK   (ANTHROPIC_API_KEY, COMPACTD_URL and COMPACTD_API_KEY are set)")
     asyncio.run(work(sys.argv[1], sys.argv[2]))
