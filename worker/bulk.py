@@ -7,6 +7,7 @@ where the last step left it, and two leaders at once take turns.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Protocol
 
 from compaction import telemetry
@@ -24,6 +25,7 @@ from worker.bulk_plan import Planner
 WINDOW = 64  # items of one run in the queue at a time: what bulk's share of 200 slots takes, and few to cancel
 LOOKED_AT_ONCE = 1_000  # of the next items: has another run done them meanwhile?
 SETTLED_AT_ONCE = 500  # rows of one statement
+TURN_SECONDS = 5.0  # a turn of the reconciler: so long do runs that are busy keep others from being taken up
 
 _log = telemetry.logger("bulk")
 
@@ -52,15 +54,21 @@ class Conductor:
             self._round = asyncio.create_task(self.move_on(), name="bulk conductor")
 
     async def move_on(self) -> None:
-        """Steps through all runs until none has anything to do at this moment."""
+        """Steps through runs until those taken up have nothing to do at this moment; while they have, others follow."""
+        while run_ids := await self._taken_up():
+            until = time.monotonic() + TURN_SECONDS
+            while run_ids and time.monotonic() < until:
+                run_ids = [run_id for run_id in run_ids if await self._stepped(run_id)]
+            if not run_ids:
+                return
+
+    async def _taken_up(self) -> list[str]:
         try:
-            async with self._database.connect() as conn:
-                run_ids = await bulk_runs.active_ids(conn)
+            async with self._database.begin() as conn:
+                return await bulk_runs.take_up(conn)
         except CompactdError as error:
             _log.warning("bulk.missed", code=error.code)
-            return
-        while run_ids:
-            run_ids = [run_id for run_id in run_ids if await self._stepped(run_id)]
+            return []
 
     async def _stepped(self, run_id: str) -> bool:
         """One step of a run; whether another may follow at once. A run that cannot move does not stop the others."""

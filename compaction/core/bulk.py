@@ -37,6 +37,7 @@ RUN_STATES: tuple[RunState, ...] = get_args(RunState)
 ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
 UNDER_WAY: tuple[ItemState, ...] = ("batched", "queued")
 OPEN: tuple[ItemState, ...] = ("found", *UNDER_WAY)
+AT_WORK: tuple[RunState, ...] = ("planning", "running", "cancelling")  # the others wait for somebody's word
 PAUSABLE: tuple[RunState, ...] = ("planning", "running")
 RESUMABLE: tuple[RunState, ...] = ("ready", "sampled", "paused")
 

@@ -67,6 +67,7 @@ bulk_runs = Table(  # core.bulk draws the states
     _at("created_at", set_now=True),
     _at("planned_at"),
     _at("started_at"),
+    _at("stepped_at", set_now=True),  # when a leader last took it up: runs take turns
     _at("ended_at"),
     CheckConstraint("state IN ('planning','ready','running','sampled','paused','cancelling','ended')", name="state"),
     CheckConstraint("way IN ('live','message_batches')", name="way"),

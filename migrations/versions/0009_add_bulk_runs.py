@@ -58,6 +58,7 @@ def _create_runs() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=NOW, nullable=False),
         sa.Column("planned_at", sa.DateTime(timezone=True)),
         sa.Column("started_at", sa.DateTime(timezone=True)),
+        sa.Column("stepped_at", sa.DateTime(timezone=True), server_default=NOW, nullable=False),
         sa.Column("ended_at", sa.DateTime(timezone=True)),
         sa.CheckConstraint(RUN_STATES, name=op.f("ck_bulk_runs_state")),
         sa.CheckConstraint("way IN ('live','message_batches')", name=op.f("ck_bulk_runs_way")),

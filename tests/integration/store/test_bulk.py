@@ -252,6 +252,32 @@ async def test_a_run_is_its_tenants_alone(stage: Stage) -> None:
     assert kept.state == "running"
 
 
+async def test_runs_that_wait_for_somebody_hold_up_nobody(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for two runs a turn, three old dry runs and a pause leave it to the run that has work."""
+    monkeypatch.setattr(bulk_runs, "MAX_ACTIVE", 2)
+    await stage.change("UPDATE bulk_runs SET state = 'ended', ended_at = now() WHERE state <> 'ended'")
+    for _ in range(3):
+        await running(stage, dry_run=True)
+    paused, busy = await running(stage), await running(stage)
+    async with stage.database.begin() as conn:
+        await bulk_runs.pause(conn, stage.tenant_id, paused.row.id)
+        assert await bulk_runs.take_up(conn) == [busy.row.id]
+    assert await paused.feed()
+    async with stage.database.begin() as conn:
+        assert await bulk_runs.take_up(conn) == [paused.row.id, busy.row.id]
+
+
+async def test_runs_with_work_take_turns(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_runs, "MAX_ACTIVE", 2)
+    await stage.change("UPDATE bulk_runs SET state = 'ended', ended_at = now() WHERE state <> 'ended'")
+    ids = [(await running(stage)).row.id for _ in range(4)]
+    turns = []
+    for _ in range(3):
+        async with stage.database.begin() as conn:
+            turns.append(await bulk_runs.take_up(conn))
+    assert turns == [ids[:2], ids[2:], ids[:2]]
+
+
 async def test_a_plan_pages_through_the_tenants_own_sessions(stage: Stage) -> None:
     mine = [await stage.session(1) for _ in range(3)]
     other = await staged(stage.database)
