@@ -21,7 +21,7 @@ from compaction import errors
 from compaction.core.bulk import MAX_FEEDS, ItemState, Load
 from compaction.core.jsonbytes import Json
 from compaction.store import bodies
-from compaction.store.bulk_items import job_order, may_begin, session_is_free
+from compaction.store.bulk_items import UNSENT, job_order, may_begin, session_is_free
 from compaction.store.bulk_runs import RunRow
 from compaction.store.bulk_tables import bulk_batches, bulk_items
 from compaction.store.tables import jobs
@@ -64,9 +64,6 @@ class ItemAnswer:
     spent: Load = field(default_factory=Load)
 
 
-_UNSENT = (bulk_items.c.state == "batched") & bulk_items.c.batch_id.is_(None)
-
-
 async def candidates(conn: AsyncConnection, run: RunRow, limit: int, *, new: int) -> list[Candidate]:
     """Items to work at, those with answers first, at most `new` that were not begun; of busy sessions none."""
     wanted = (
@@ -82,7 +79,7 @@ async def candidates(conn: AsyncConnection, run: RunRow, limit: int, *, new: int
         .where(bulk_items.c.run_id == run.id, bulk_items.c.not_before <= func.now(), session_is_free())
         .order_by(bulk_items.c.id)
     )
-    begun = await conn.execute(wanted.where(_UNSENT).limit(limit))
+    begun = await conn.execute(wanted.where(UNSENT).limit(limit))
     found = [_candidate(row) for row in begun]
     room = min(new, limit - len(found))
     if room > 0:
@@ -105,7 +102,7 @@ async def intend(conn: AsyncConnection, run: RunRow, item_ids: Sequence[int]) ->
         .where(
             bulk_items.c.id.in_(item_ids),
             bulk_items.c.run_id == run.id,
-            _UNSENT | (bulk_items.c.state == "found"),
+            UNSENT | (bulk_items.c.state == "found"),
         )
         .values(state="batched", batch_id=batch_id, feeds=bulk_items.c.feeds + 1)
         .returning(bulk_items.c.id, bulk_items.c.feeds)
@@ -235,21 +232,41 @@ async def end(conn: AsyncConnection, batch_id: int, counts: Mapping[str, Json]) 
     )
 
 
+async def leave(conn: AsyncConnection, run: RunRow, max_age_seconds: float) -> bool:
+    """Where nobody can ask for batches: what waits for none is to be begun anew; whether nothing waits any more.
+
+    What is with the provider is paid for and stays until another worker asks for it, or the batch is too old.
+    """
+    late = bulk_batches.c.created_at <= func.now() - func.make_interval(0, 0, 0, 0, 0, 0, max_age_seconds)
+    old = (
+        update(bulk_batches)
+        .where(bulk_batches.c.run_id == run.id, bulk_batches.c.state.in_(("intended", "sent")), late)
+        .values(state="void", ended_at=func.now())
+        .returning(bulk_batches.c.id)
+    )
+    gone = list((await conn.execute(old)).scalars())
+    over = update(bulk_items).where(bulk_items.c.batch_id.in_(gone), bulk_items.c.state == "batched")
+    await conn.execute(over.values(state="expired", batch_id=None, answers=None, ended_at=func.now()))
+    again = update(bulk_items).where(bulk_items.c.run_id == run.id, UNSENT)
+    await conn.execute(again.values(state="found", answers=None))
+    return not await unended(conn, run)
+
+
 async def close_unsent(conn: AsyncConnection, run: RunRow) -> None:
     """Cancels the items that wait for no batch."""
-    over = update(bulk_items).where(bulk_items.c.run_id == run.id, _UNSENT)
+    over = update(bulk_items).where(bulk_items.c.run_id == run.id, UNSENT)
     await conn.execute(over.values(state="cancelled", ended_at=func.now()))
 
 
 async def fail(conn: AsyncConnection, run: RunRow, item_id: int, code: str) -> None:
     """The item ends without a job: what its requests brought is no summary, and asking again is over."""
-    ours = (bulk_items.c.id == item_id, bulk_items.c.run_id == run.id, _UNSENT | (bulk_items.c.state == "found"))
+    ours = (bulk_items.c.id == item_id, bulk_items.c.run_id == run.id, UNSENT | (bulk_items.c.state == "found"))
     await conn.execute(update(bulk_items).where(*ours).values(state="failed", error_code=code, ended_at=func.now()))
 
 
 async def feed_paid(conn: AsyncConnection, run: RunRow, item: Candidate, paid: bytes) -> str | None:
     """Makes the item's job, with its summary paid for already; None while its session has a waiting job."""
-    ours = select(bulk_items.c.session_id).where(bulk_items.c.id == item.id, bulk_items.c.run_id == run.id, _UNSENT)
+    ours = select(bulk_items.c.session_id).where(bulk_items.c.id == item.id, bulk_items.c.run_id == run.id, UNSENT)
     picked = ours.with_for_update().cte("picked")
     names, order = job_order(run, picked)
     given = order.add_columns(literal(bodies.pack(paid)), literal(item.covers_through_seq, BigInteger))

@@ -37,6 +37,7 @@ from compaction.store.tables import attempts, jobs, results
 
 _SPENT_NAMES = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _RESULT = ("strategy", "model", "pre_tokens", "post_tokens", "dropped")  # what an item keeps of its result
+UNSENT = (bulk_items.c.state == "batched") & bulk_items.c.batch_id.is_(None)
 _AGE = func.make_interval(0, 0, 0, 0, 0, 0, MAX_JOB_AGE_SECONDS)
 
 
@@ -192,11 +193,13 @@ async def waiting(conn: AsyncConnection, run: RunRow, limit: int) -> list[Waitin
 async def feed(conn: AsyncConnection, run: RunRow, item_ids: Sequence[int]) -> list[str]:
     """Makes the items' jobs, at bulk priority, and tells their ids: items and jobs stand or fall together.
 
+    Items that were not begun, or whose batches have told all that they had to tell.
+
     A session that somebody else enqueued at this moment is left for later: bulk joins nobody's job.
     """
     picked = (
         select(bulk_items.c.id, bulk_items.c.session_id)
-        .where(bulk_items.c.id.in_(item_ids), bulk_items.c.run_id == run.id, bulk_items.c.state == "found")
+        .where(bulk_items.c.id.in_(item_ids), bulk_items.c.run_id == run.id, (bulk_items.c.state == "found") | UNSENT)
         .with_for_update()
         .cte("picked")
     )

@@ -191,6 +191,11 @@ async def planned(conn: AsyncConnection, run: RunRow, way: Way, way_note: str | 
     await conn.execute(_of(run).values(planned_at=func.now(), way=way, way_note=way_note, **begins))
 
 
+async def re_routed(conn: AsyncConnection, run: RunRow, way: Way, way_note: str) -> None:
+    """Goes on by another way, and says why."""
+    await conn.execute(_of(run).values(way=way, way_note=way_note))
+
+
 async def sampled(conn: AsyncConnection, run: RunRow) -> None:
     """The sample is done; somebody looks at it and resumes or cancels."""
     await conn.execute(_of(run).values(state="sampled"))

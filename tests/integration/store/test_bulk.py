@@ -96,6 +96,27 @@ async def test_an_item_is_fed_once_whoever_feeds(stage: Stage) -> None:
     assert str((await run.state())["job_id"]) == job_id
 
 
+async def test_an_item_whose_batch_has_told_all_is_fed_and_one_that_waits_for_it_is_not(stage: Stage) -> None:
+    run = await running(stage, way="message_batches")
+    batch_id = await run.intend()
+    assert await run.feed() == []
+    async with stage.database.begin() as conn:
+        await bulk_batches.take_over(conn, batch_id, [ItemAnswer(run.item_id, 1, "batched", b"[1]")])
+    assert len(await run.feed()) == 1
+
+
+async def test_what_is_with_the_provider_waits_a_day_for_a_worker_that_can_ask_for_it(stage: Stage) -> None:
+    run = await running(stage, way="message_batches")
+    batch_id = await run.intend()
+    async with stage.database.begin() as conn:
+        assert not await bulk_batches.leave(conn, run.row, 3_600.0)
+    assert (await run.state())["batch_id"] == batch_id
+    await stage.change("UPDATE bulk_batches SET created_at = now() - interval '2 hours' WHERE id = %s", batch_id)
+    async with stage.database.begin() as conn:
+        assert await bulk_batches.leave(conn, run.row, 3_600.0)
+    assert (await run.state())["state"] == "expired"
+
+
 async def test_bulk_joins_nobodys_job(stage: Stage) -> None:
     run = await running(stage)
     waiting = (await stage.enqueue(run.session, "manual")).job
