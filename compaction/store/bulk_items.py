@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from compaction.core.bulk import MAX_FEEDS, UNDER_WAY, ItemState, Load, expected_load
+from compaction.core.bulk import MAX_MISSES, UNDER_WAY, ItemState, Load, expected_load
 from compaction.core.jobs import MAX_ATTEMPTS, MAX_JOB_AGE_SECONDS, PRIORITIES
 from compaction.store import plain
 from compaction.store.bulk_runs import RunRow
@@ -239,10 +239,14 @@ def job_order(run: RunRow, picked: CTE) -> tuple[list[str], Select[Any]]:
 
 
 async def settle(conn: AsyncConnection, run: RunRow, limit: int) -> int:
-    """Takes over how jobs of the run ended; tells how many. A job that is gone counts as failed."""
+    """Takes over how jobs of the run ended; tells how many. A job that is gone counts as failed.
+
+    An item whose worker was lost is to be begun again; what its batches answered is kept until it ends.
+    """
     picked = _ended_jobs(run, limit)
-    lost = (picked.c.status == "failed") & (picked.c.code == "worker_lost") & (bulk_items.c.feeds < MAX_FEEDS)
+    lost = (picked.c.status == "failed") & (picked.c.code == "worker_lost") & (bulk_items.c.misses < MAX_MISSES - 1)
     state = case(
+        (lost & bulk_items.c.answers.is_not(None), "batched"),  # they are paid for: the next job takes them over
         (lost, "found"),
         (picked.c.status.is_(None), "failed"),
         ((picked.c.status == "failed") & picked.c.overdue, "expired"),
@@ -263,7 +267,8 @@ async def settle(conn: AsyncConnection, run: RunRow, limit: int) -> int:
             covers_through_seq=func.coalesce(picked.c.covers_through_seq, bulk_items.c.covers_through_seq),
             used_tokens=bulk_items.c.used_tokens + picked.c.tokens,
             cost_usd=bulk_items.c.cost_usd + picked.c.dollars,
-            answers=None,
+            misses=bulk_items.c.misses + case((lost, 1), else_=0),
+            answers=case((lost, bulk_items.c.answers)),
             ended_at=case((lost, None), else_=func.now()),
         )
     )

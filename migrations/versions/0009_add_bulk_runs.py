@@ -107,6 +107,7 @@ def _create_items() -> None:
         sa.Column("tokens", sa.BigInteger(), server_default=ZERO, nullable=False),
         sa.Column("live_usd", sa.Numeric(14, 6)),
         sa.Column("feeds", sa.Integer(), server_default=ZERO, nullable=False),
+        sa.Column("misses", sa.Integer(), server_default=ZERO, nullable=False),
         sa.Column("job_id", sa.UUID()),
         sa.Column("batch_id", sa.BigInteger()),
         sa.Column("answers", sa.LargeBinary()),

@@ -43,6 +43,7 @@ class Run:
             "job_id",
             "content_hash",
             "batch_id",
+            "answers",
         )
         sql = f"SELECT {', '.join(names)} FROM bulk_items WHERE id = %s"  # noqa: S608 - our own names
         (row,) = await self.stage.query(sql, self.item_id)
@@ -163,6 +164,46 @@ async def test_an_item_whose_worker_died_is_fed_three_times(stage: Stage) -> Non
         assert (await run.state())["state"] == expected
 
 
+async def test_answers_that_are_paid_for_outlive_a_lost_worker_and_go_when_the_item_ends(stage: Stage) -> None:
+    """The job took over what a batch answered, and died: the next one takes it over again, and nothing is sent."""
+    run = await running(stage, way="message_batches")
+    batch_id = await run.intend()
+    async with stage.database.begin() as conn:
+        await bulk_batches.take_over(conn, batch_id, [ItemAnswer(run.item_id, 1, "batched", b"[1]")])
+    for expected in ("batched", "batched", "failed"):
+        async with stage.database.begin() as conn:
+            (item,) = await bulk_batches.candidates(conn, run.row, 10, new=10)
+            assert item.answers == b"[1]"
+            job_id = await bulk_batches.feed_paid(conn, run.row, item, b"{}")
+        assert job_id is not None
+        await stage.finish(await stage.claim(job_id), Finish(status="failed", error={"code": "worker_lost"}))
+        await run.settle()
+        assert (await run.state())["state"] == expected
+    assert (await run.state())["answers"] is None
+
+
+@pytest.mark.parametrize("way_out", ["answer", "refusal", "cancel", "fail"])
+async def test_an_item_that_ended_keeps_no_answers(stage: Stage, way_out: str) -> None:
+    run = await running(stage, way="message_batches")
+    first = await run.intend()
+    async with stage.database.begin() as conn:
+        await bulk_batches.take_over(conn, first, [ItemAnswer(run.item_id, 1, "batched", b"[1]", missed=True)])
+    await stage.change("UPDATE bulk_items SET misses = 2 WHERE id = %s", run.item_id)
+    batch_id = await run.intend() if way_out in {"answer", "refusal"} else 0
+    async with stage.database.begin() as conn:
+        if way_out == "answer":
+            await bulk_batches.take_over(conn, batch_id, [ItemAnswer(run.item_id, 2, "cancelled", None)])
+        elif way_out == "refusal":
+            await bulk_batches.give_up(conn, batch_id, 0.0, code="request_too_large")
+        elif way_out == "cancel":
+            await bulk_batches.close_unsent(conn, run.row)
+        else:
+            await bulk_batches.fail(conn, run.row, run.item_id, "no_summary")
+    state = await run.state()
+    assert state["state"] in {"cancelled", "failed"}
+    assert state["answers"] is None
+
+
 async def test_a_job_that_waited_past_its_deadline_has_expired(stage: Stage) -> None:
     run = await running(stage)
     (job_id,) = await run.feed()
@@ -260,6 +301,19 @@ async def test_items_of_a_refused_batch_wait_and_are_given_up_after_three_refusa
             await bulk_batches.give_up(conn, batch_id, 0.0, code="request_too_large")
         assert (await run.state())["state"] == expected
     assert (await run.state())["error_code"] == "request_too_large"
+
+
+async def test_a_name_in_a_batch_is_never_used_again(stage: Stage) -> None:
+    """A batch that was given up may be with the provider after all: its answers must not be taken for later ones."""
+    run = await running(stage, way="message_batches")
+    feeds = []
+    for _ in range(2):
+        batch_id = await run.intend()
+        feeds.append((await run.state())["feeds"])
+        async with stage.database.begin() as conn:
+            await bulk_batches.give_up(conn, batch_id, 0.0, code=None)
+    assert feeds == [1, 2]
+    assert (await run.state())["state"] == "batched"
 
 
 async def test_a_run_is_its_tenants_alone(stage: Stage) -> None:
