@@ -14,11 +14,11 @@ from datetime import timedelta
 
 from compaction import telemetry
 from compaction.core import bulk, jsonbytes
-from compaction.core.bulk import MAX_FEEDS, ItemState, Load
+from compaction.core.bulk import MAX_MISSES, ItemState, Load
 from compaction.errors import Conflict, ProviderError, Unavailable
 from compaction.ports import BatchAnswer, BatchRequest, BatchState, MessageBatches
 from compaction.store import bulk_batches, bulk_claims, bulk_items
-from compaction.store.bulk_batches import BatchRow, Candidate, ItemAnswer
+from compaction.store.bulk_batches import Asked, BatchRow, Candidate, ItemAnswer
 from compaction.store.bulk_items import BulkOrder
 from compaction.store.bulk_runs import RunRow
 from compaction.store.engine import Connection, Database
@@ -231,11 +231,11 @@ class Batcher:
         """Whether any of them was for an item of this batch."""
         places = {place: answer for answer in answers if (place := _place(answer.custom_id)) is not None}
         async with self._database.begin() as conn:
-            known = await bulk_batches.answers_of(conn, batch.id, [item_id for item_id, _ in places])
+            known = await bulk_batches.asked_of(conn, batch.id, [item_id for item_id, _ in places])
             told = [
-                _judged(item_id, feeds, known[item_id][1], answer)
+                _judged(item_id, known[item_id], answer)
                 for (item_id, feeds), answer in places.items()
-                if item_id in known and known[item_id][0] == feeds
+                if item_id in known and known[item_id].feeds == feeds
             ]
             await bulk_batches.take_over(conn, batch.id, told)
         return bool(told)
@@ -254,20 +254,20 @@ def _place(name: str) -> tuple[int, int] | None:
     return int(parts[1]), int(parts[2])
 
 
-def _judged(item_id: int, feeds: int, before: bytes, answer: BatchAnswer) -> ItemAnswer:
-    """What an answer makes of its item: looked at, sent again, or ended."""
-    last = feeds >= MAX_FEEDS
+def _judged(item_id: int, asked: Asked, answer: BatchAnswer) -> ItemAnswer:
+    """What an answer makes of its item: looked at, sent again, or ended. Cuts are the pipeline's to count."""
+    last = asked.misses >= MAX_MISSES - 1
     if answer.kind == "canceled":
-        return ItemAnswer(item_id, feeds, "cancelled", None)
+        return ItemAnswer(item_id, asked.feeds, "cancelled", None)
     if answer.kind == "expired":
-        return ItemAnswer(item_id, feeds, "expired" if last else "batched", None)
+        return ItemAnswer(item_id, asked.feeds, "expired" if last else "batched", None, missed=True)
     if answer.kind == "errored":
         error = batch_replay.refusal_in(answer.document)
         if error.retryable or error.pauses_provider:
             state: ItemState = "failed" if last else "batched"
-            return ItemAnswer(item_id, feeds, state, None, error.code if last else None)
-    answers = batch_replay.with_answer(before, answer)
-    return ItemAnswer(item_id, feeds, "batched", answers, spent=batch_replay.spent_on(answer, ""))
+            return ItemAnswer(item_id, asked.feeds, state, None, error.code if last else None, missed=True)
+    answers = batch_replay.with_answer(asked.answers, answer)
+    return ItemAnswer(item_id, asked.feeds, "batched", answers, spent=batch_replay.spent_on(answer, ""))
 
 
 def _load(item: Candidate) -> Load:

@@ -7,6 +7,7 @@ where the last step left it, and two leaders at once take turns.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Protocol
 
 from compaction import telemetry
@@ -24,6 +25,13 @@ from worker.bulk_plan import Planner
 WINDOW = 64  # items of one run in the queue at a time: what bulk's share of 200 slots takes, and few to cancel
 LOOKED_AT_ONCE = 1_000  # of the next items: has another run done them meanwhile?
 SETTLED_AT_ONCE = 500  # rows of one statement
+TURN_SECONDS = 5.0  # a turn of the reconciler: so long do runs that are busy keep others from being taken up
+BATCH_AGE_SECONDS = 25 * 3600.0  # facts/anthropic.md §4: a batch expires after 24 hours; and one for clocks that differ
+LEFT = "The summarizer here has no batches any more; the run goes live."
+LEFT_LATER = (
+    "The summarizer here has no batches any more; the run goes live when those that were sent have ended: start a "
+    "worker with the API key that sent them to take over their answers, or wait until they have expired."
+)
 
 _log = telemetry.logger("bulk")
 
@@ -52,15 +60,21 @@ class Conductor:
             self._round = asyncio.create_task(self.move_on(), name="bulk conductor")
 
     async def move_on(self) -> None:
-        """Steps through all runs until none has anything to do at this moment."""
+        """Steps through runs until those taken up have nothing to do at this moment; while they have, others follow."""
+        while run_ids := await self._taken_up():
+            until = time.monotonic() + TURN_SECONDS
+            while run_ids and time.monotonic() < until:
+                run_ids = [run_id for run_id in run_ids if await self._stepped(run_id)]
+            if not run_ids:
+                return
+
+    async def _taken_up(self) -> list[str]:
         try:
-            async with self._database.connect() as conn:
-                run_ids = await bulk_runs.active_ids(conn)
+            async with self._database.begin() as conn:
+                return await bulk_runs.take_up(conn)
         except CompactdError as error:
             _log.warning("bulk.missed", code=error.code)
-            return
-        while run_ids:
-            run_ids = [run_id for run_id in run_ids if await self._stepped(run_id)]
+            return []
 
     async def _stepped(self, run_id: str) -> bool:
         """One step of a run; whether another may follow at once. A run that cannot move does not stop the others."""
@@ -81,6 +95,8 @@ class Conductor:
                 await self._planner.step(conn, run)
                 return True
             settled = await bulk_items.settle(conn, run, SETTLED_AT_ONCE)
+            if run.way == "message_batches" and self._batcher is None and run.state != "ended":
+                return await _leave_batches(conn, run)
             moved = await self._work(conn, run)
         if run.way == "message_batches" and self._batcher is not None and run.state != "ended":
             moved |= await self._batcher.step(run)
@@ -95,6 +111,18 @@ class Conductor:
         elif run.state == "running":
             return await _feed(conn, run)
         return False
+
+
+async def _leave_batches(conn: Connection, run: RunRow) -> bool:
+    """The run was planned where there are batches, and this worker's summarizer has none: it goes live, and says so."""
+    goes_live = await bulk_batches.leave(conn, run, BATCH_AGE_SECONDS)
+    if run.state == "cancelling":
+        await _cancel(conn, run)
+        return False
+    await bulk_runs.re_routed(conn, run, "live" if goes_live else run.way, LEFT if goes_live else LEFT_LATER)
+    if goes_live:
+        _log.warning("bulk.goes_live", run_id=run.id)
+    return goes_live
 
 
 async def _cancel(conn: Connection, run: RunRow) -> None:

@@ -37,12 +37,15 @@ RUN_STATES: tuple[RunState, ...] = get_args(RunState)
 ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
 UNDER_WAY: tuple[ItemState, ...] = ("batched", "queued")
 OPEN: tuple[ItemState, ...] = ("found", *UNDER_WAY)
+AT_WORK: tuple[RunState, ...] = ("planning", "running", "cancelling")  # the others wait for somebody's word
 PAUSABLE: tuple[RunState, ...] = ("planning", "running")
 RESUMABLE: tuple[RunState, ...] = ("ready", "sampled", "paused")
 
 PROMPT_TOKENS = 4_500  # facts/anthropic.md §6: what our prompt adds to a transcript
 SUMMARY_TOKENS = 6_000  # facts/anthropic.md §6: a usual summary
-MAX_FEEDS = 3  # an item whose worker died is given to the queue so often; then the session itself is the trouble
+MAX_MISSES = (
+    3  # an item fails so often by what passes (worker lost, expired, overloaded); then it is itself the trouble
+)
 
 # Asking again with the same content and recipe would meet the same end and cost the same money.
 FINAL_FAILURES = frozenset(

@@ -18,10 +18,10 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compaction import errors
-from compaction.core.bulk import MAX_FEEDS, ItemState, Load
+from compaction.core.bulk import MAX_MISSES, ItemState, Load
 from compaction.core.jsonbytes import Json
 from compaction.store import bodies
-from compaction.store.bulk_items import job_order, may_begin, session_is_free
+from compaction.store.bulk_items import UNSENT, job_order, may_begin, session_is_free
 from compaction.store.bulk_runs import RunRow
 from compaction.store.bulk_tables import bulk_batches, bulk_items
 from compaction.store.tables import jobs
@@ -62,9 +62,16 @@ class ItemAnswer:
     answers: bytes | None = field(repr=False)
     error_code: str | None = None
     spent: Load = field(default_factory=Load)
+    missed: bool = False  # by what passes
 
 
-_UNSENT = (bulk_items.c.state == "batched") & bulk_items.c.batch_id.is_(None)
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An item that waits for a batch: how often it was sent, how often for nothing, and its answers so far (JSON)."""
+
+    feeds: int
+    misses: int
+    answers: bytes = field(repr=False)
 
 
 async def candidates(conn: AsyncConnection, run: RunRow, limit: int, *, new: int) -> list[Candidate]:
@@ -82,7 +89,7 @@ async def candidates(conn: AsyncConnection, run: RunRow, limit: int, *, new: int
         .where(bulk_items.c.run_id == run.id, bulk_items.c.not_before <= func.now(), session_is_free())
         .order_by(bulk_items.c.id)
     )
-    begun = await conn.execute(wanted.where(_UNSENT).limit(limit))
+    begun = await conn.execute(wanted.where(UNSENT).limit(limit))
     found = [_candidate(row) for row in begun]
     room = min(new, limit - len(found))
     if room > 0:
@@ -105,7 +112,7 @@ async def intend(conn: AsyncConnection, run: RunRow, item_ids: Sequence[int]) ->
         .where(
             bulk_items.c.id.in_(item_ids),
             bulk_items.c.run_id == run.id,
-            _UNSENT | (bulk_items.c.state == "found"),
+            UNSENT | (bulk_items.c.state == "found"),
         )
         .values(state="batched", batch_id=batch_id, feeds=bulk_items.c.feeds + 1)
         .returning(bulk_items.c.id, bulk_items.c.feeds)
@@ -132,14 +139,16 @@ async def give_up(conn: AsyncConnection, batch_id: int, delay_seconds: float, *,
     gone = await conn.execute(update(bulk_batches).where(*held).values(state="void", ended_at=func.now()))
     if not gone.rowcount:
         return
-    last = bulk_items.c.feeds >= (MAX_FEEDS if code else MAX_FEEDS + 1)
+    missed = 1 if code else 0
+    last = (bulk_items.c.misses + missed) >= MAX_MISSES
     await conn.execute(
         update(bulk_items)
         .where(bulk_items.c.batch_id == batch_id, bulk_items.c.state == "batched")
         .values(
             batch_id=None,
-            feeds=bulk_items.c.feeds - (0 if code else 1),
+            misses=bulk_items.c.misses + missed,
             state=case((last, "failed"), else_="batched"),
+            answers=case((last, None), else_=bulk_items.c.answers),
             error_code=case((last, code)),
             ended_at=case((last, func.now())),
             not_before=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, delay_seconds),
@@ -181,13 +190,15 @@ async def known(conn: AsyncConnection, provider_ids: Sequence[str]) -> set[str]:
     return set((await conn.execute(wanted)).scalars())
 
 
-async def answers_of(conn: AsyncConnection, batch_id: int, item_ids: Sequence[int]) -> dict[int, tuple[int, bytes]]:
-    """Of the items that still wait for this batch: how often they were sent, and their answers so far (JSON)."""
-    wanted = select(bulk_items.c.id, bulk_items.c.feeds, bulk_items.c.answers).where(
+async def asked_of(conn: AsyncConnection, batch_id: int, item_ids: Sequence[int]) -> dict[int, Asked]:
+    """The items that still wait for this batch."""
+    wanted = select(bulk_items.c.id, bulk_items.c.feeds, bulk_items.c.misses, bulk_items.c.answers).where(
         bulk_items.c.id.in_(item_ids), bulk_items.c.batch_id == batch_id, bulk_items.c.state == "batched"
     )
-    rows = await conn.execute(wanted)
-    return {item_id: (feeds, b"[]" if packed is None else bodies.unpack(packed)) for item_id, feeds, packed in rows}
+    return {
+        row.id: Asked(row.feeds, row.misses, b"[]" if row.answers is None else bodies.unpack(row.answers))
+        for row in await conn.execute(wanted)
+    }
 
 
 async def waits_for(conn: AsyncConnection, batch_id: int) -> bool:
@@ -197,10 +208,16 @@ async def waits_for(conn: AsyncConnection, batch_id: int) -> bool:
 
 
 async def take_over(conn: AsyncConnection, batch_id: int, answers: Sequence[ItemAnswer]) -> None:
-    """Writes what came of requests; an item that does not wait for them any more stays as it is."""
+    """Writes what came of requests; an item that does not wait for them any more stays as it is.
+
+    Answers are kept while they may be needed, and no longer: they hold words of the session.
+    """
     for one in answers:
         over = one.state != "batched"
-        kept = {} if one.answers is None else {"answers": bodies.pack(one.answers)}
+        if over:
+            kept: dict[str, bytes | None] = {"answers": None}
+        else:
+            kept = {} if one.answers is None else {"answers": bodies.pack(one.answers)}
         await conn.execute(
             update(bulk_items)
             .where(
@@ -213,6 +230,7 @@ async def take_over(conn: AsyncConnection, batch_id: int, answers: Sequence[Item
                 **kept,
                 state=one.state,
                 batch_id=None,
+                misses=bulk_items.c.misses + int(one.missed),
                 error_code=one.error_code,
                 used_tokens=bulk_items.c.used_tokens + one.spent.tokens,
                 cost_usd=bulk_items.c.cost_usd + one.spent.usd,
@@ -235,21 +253,42 @@ async def end(conn: AsyncConnection, batch_id: int, counts: Mapping[str, Json]) 
     )
 
 
+async def leave(conn: AsyncConnection, run: RunRow, max_age_seconds: float) -> bool:
+    """Where nobody can ask for batches: what waits for none is to be begun anew; whether nothing waits any more.
+
+    What is with the provider is paid for and stays until another worker asks for it, or the batch is too old.
+    """
+    late = bulk_batches.c.created_at <= func.now() - func.make_interval(0, 0, 0, 0, 0, 0, max_age_seconds)
+    old = (
+        update(bulk_batches)
+        .where(bulk_batches.c.run_id == run.id, bulk_batches.c.state.in_(("intended", "sent")), late)
+        .values(state="void", ended_at=func.now())
+        .returning(bulk_batches.c.id)
+    )
+    gone = list((await conn.execute(old)).scalars())
+    over = update(bulk_items).where(bulk_items.c.batch_id.in_(gone), bulk_items.c.state == "batched")
+    await conn.execute(over.values(state="expired", batch_id=None, answers=None, ended_at=func.now()))
+    again = update(bulk_items).where(bulk_items.c.run_id == run.id, UNSENT)
+    await conn.execute(again.values(state="found", answers=None))
+    return not await unended(conn, run)
+
+
 async def close_unsent(conn: AsyncConnection, run: RunRow) -> None:
     """Cancels the items that wait for no batch."""
-    over = update(bulk_items).where(bulk_items.c.run_id == run.id, _UNSENT)
-    await conn.execute(over.values(state="cancelled", ended_at=func.now()))
+    over = update(bulk_items).where(bulk_items.c.run_id == run.id, UNSENT)
+    await conn.execute(over.values(state="cancelled", answers=None, ended_at=func.now()))
 
 
 async def fail(conn: AsyncConnection, run: RunRow, item_id: int, code: str) -> None:
     """The item ends without a job: what its requests brought is no summary, and asking again is over."""
-    ours = (bulk_items.c.id == item_id, bulk_items.c.run_id == run.id, _UNSENT | (bulk_items.c.state == "found"))
-    await conn.execute(update(bulk_items).where(*ours).values(state="failed", error_code=code, ended_at=func.now()))
+    ours = (bulk_items.c.id == item_id, bulk_items.c.run_id == run.id, UNSENT | (bulk_items.c.state == "found"))
+    over = update(bulk_items).where(*ours)
+    await conn.execute(over.values(state="failed", error_code=code, answers=None, ended_at=func.now()))
 
 
 async def feed_paid(conn: AsyncConnection, run: RunRow, item: Candidate, paid: bytes) -> str | None:
     """Makes the item's job, with its summary paid for already; None while its session has a waiting job."""
-    ours = select(bulk_items.c.session_id).where(bulk_items.c.id == item.id, bulk_items.c.run_id == run.id, _UNSENT)
+    ours = select(bulk_items.c.session_id).where(bulk_items.c.id == item.id, bulk_items.c.run_id == run.id, UNSENT)
     picked = ours.with_for_update().cte("picked")
     names, order = job_order(run, picked)
     given = order.add_columns(literal(bodies.pack(paid)), literal(item.covers_through_seq, BigInteger))

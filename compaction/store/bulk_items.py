@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from compaction.core.bulk import MAX_FEEDS, UNDER_WAY, ItemState, Load, expected_load
+from compaction.core.bulk import MAX_MISSES, UNDER_WAY, ItemState, Load, expected_load
 from compaction.core.jobs import MAX_ATTEMPTS, MAX_JOB_AGE_SECONDS, PRIORITIES
 from compaction.store import plain
 from compaction.store.bulk_runs import RunRow
@@ -37,6 +37,7 @@ from compaction.store.tables import attempts, jobs, results
 
 _SPENT_NAMES = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _RESULT = ("strategy", "model", "pre_tokens", "post_tokens", "dropped")  # what an item keeps of its result
+UNSENT = (bulk_items.c.state == "batched") & bulk_items.c.batch_id.is_(None)
 _AGE = func.make_interval(0, 0, 0, 0, 0, 0, MAX_JOB_AGE_SECONDS)
 
 
@@ -192,11 +193,13 @@ async def waiting(conn: AsyncConnection, run: RunRow, limit: int) -> list[Waitin
 async def feed(conn: AsyncConnection, run: RunRow, item_ids: Sequence[int]) -> list[str]:
     """Makes the items' jobs, at bulk priority, and tells their ids: items and jobs stand or fall together.
 
+    Items that were not begun, or whose batches have told all that they had to tell.
+
     A session that somebody else enqueued at this moment is left for later: bulk joins nobody's job.
     """
     picked = (
         select(bulk_items.c.id, bulk_items.c.session_id)
-        .where(bulk_items.c.id.in_(item_ids), bulk_items.c.run_id == run.id, bulk_items.c.state == "found")
+        .where(bulk_items.c.id.in_(item_ids), bulk_items.c.run_id == run.id, (bulk_items.c.state == "found") | UNSENT)
         .with_for_update()
         .cte("picked")
     )
@@ -236,10 +239,14 @@ def job_order(run: RunRow, picked: CTE) -> tuple[list[str], Select[Any]]:
 
 
 async def settle(conn: AsyncConnection, run: RunRow, limit: int) -> int:
-    """Takes over how jobs of the run ended; tells how many. A job that is gone counts as failed."""
+    """Takes over how jobs of the run ended; tells how many. A job that is gone counts as failed.
+
+    An item whose worker was lost is to be begun again; what its batches answered is kept until it ends.
+    """
     picked = _ended_jobs(run, limit)
-    lost = (picked.c.status == "failed") & (picked.c.code == "worker_lost") & (bulk_items.c.feeds < MAX_FEEDS)
+    lost = (picked.c.status == "failed") & (picked.c.code == "worker_lost") & (bulk_items.c.misses < MAX_MISSES - 1)
     state = case(
+        (lost & bulk_items.c.answers.is_not(None), "batched"),  # they are paid for: the next job takes them over
         (lost, "found"),
         (picked.c.status.is_(None), "failed"),
         ((picked.c.status == "failed") & picked.c.overdue, "expired"),
@@ -260,7 +267,8 @@ async def settle(conn: AsyncConnection, run: RunRow, limit: int) -> int:
             covers_through_seq=func.coalesce(picked.c.covers_through_seq, bulk_items.c.covers_through_seq),
             used_tokens=bulk_items.c.used_tokens + picked.c.tokens,
             cost_usd=bulk_items.c.cost_usd + picked.c.dollars,
-            answers=None,
+            misses=bulk_items.c.misses + case((lost, 1), else_=0),
+            answers=case((lost, bulk_items.c.answers)),
             ended_at=case((lost, None), else_=func.now()),
         )
     )

@@ -8,18 +8,18 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import BigInteger, case, func, insert, literal, select, update
+from sqlalchemy import BigInteger, case, exists, func, insert, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from compaction.core.bulk import PAUSABLE, RESUMABLE, Budget, EndReason, RunState, Way
+from compaction.core.bulk import AT_WORK, PAUSABLE, RESUMABLE, UNDER_WAY, Budget, EndReason, RunState, Way
 from compaction.core.jobs import StrategyName
 from compaction.core.jsonbytes import Json
 from compaction.core.prompts import PROMPT_VERSION
 from compaction.store import cursors, plain
-from compaction.store.bulk_tables import bulk_runs
+from compaction.store.bulk_tables import bulk_items, bulk_runs
 from compaction.store.tables import sessions
 
-MAX_ACTIVE = 100  # runs that one turn of the leader looks at, the oldest first
+MAX_ACTIVE = 100  # runs that one turn of the leader takes up; the next turn takes others up first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +154,23 @@ async def cancel(conn: AsyncConnection, tenant_id: int, run_id: str) -> RunRow |
     )
 
 
-async def active_ids(conn: AsyncConnection) -> list[str]:
-    """The runs that have not ended, oldest first."""
-    found = select(bulk_runs.c.id).where(bulk_runs.c.state != "ended").order_by(bulk_runs.c.id).limit(MAX_ACTIVE)
-    return list((await conn.execute(found)).scalars())
+async def take_up(conn: AsyncConnection) -> list[str]:
+    """The next runs with something to do, oldest first: those that waited longest for a turn, which begins now.
+
+    A plan that somebody looks at, a sample or a pause has work only while something of it is under way.
+    """
+    waits = (bulk_items.c.state == "queued") | ((bulk_items.c.state == "batched") & bulk_items.c.batch_id.is_not(None))
+    under_way = exists().where(bulk_items.c.run_id == bulk_runs.c.id, bulk_items.c.state.in_(UNDER_WAY), waits)
+    next_ones = (
+        select(bulk_runs.c.id)
+        .where(bulk_runs.c.state != "ended", bulk_runs.c.state.in_(AT_WORK) | under_way)
+        .order_by(bulk_runs.c.stepped_at, bulk_runs.c.id)
+        .limit(MAX_ACTIVE)
+        .with_for_update(skip_locked=True, key_share=True)
+        .cte("next_ones")
+    )
+    taken = update(bulk_runs).where(bulk_runs.c.id == next_ones.c.id).values(stepped_at=func.clock_timestamp())
+    return sorted((await conn.execute(taken.returning(bulk_runs.c.id))).scalars())
 
 
 async def take(conn: AsyncConnection, run_id: str) -> RunRow | None:
@@ -176,6 +189,11 @@ async def planned(conn: AsyncConnection, run: RunRow, way: Way, way_note: str | 
     """The plan is complete: a dry run stops here, another begins."""
     begins = {"state": "ready"} if run.dry_run else {"state": "running", "started_at": func.now()}
     await conn.execute(_of(run).values(planned_at=func.now(), way=way, way_note=way_note, **begins))
+
+
+async def re_routed(conn: AsyncConnection, run: RunRow, way: Way, way_note: str) -> None:
+    """Goes on by another way, and says why."""
+    await conn.execute(_of(run).values(way=way, way_note=way_note))
 
 
 async def sampled(conn: AsyncConnection, run: RunRow) -> None:

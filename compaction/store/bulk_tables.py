@@ -67,6 +67,7 @@ bulk_runs = Table(  # core.bulk draws the states
     _at("created_at", set_now=True),
     _at("planned_at"),
     _at("started_at"),
+    _at("stepped_at", set_now=True),  # when a leader last took it up: runs take turns
     _at("ended_at"),
     CheckConstraint("state IN ('planning','ready','running','sampled','paused','cancelling','ended')", name="state"),
     CheckConstraint("way IN ('live','message_batches')", name="way"),
@@ -106,7 +107,10 @@ bulk_items = Table(  # one session of a run
     Column("covers_through_seq", BigInteger, nullable=False),
     Column("tokens", BigInteger, nullable=False, server_default=text("0")),  # estimated, of the session
     Column("live_usd", Numeric(14, 6)),  # estimated price of a live call; None: the model's price is unknown
-    Column("feeds", Integer, nullable=False, server_default=text("0")),  # how often it was given to the queue
+    Column(
+        "feeds", Integer, nullable=False, server_default=text("0")
+    ),  # how often it was given to the queue or to a batch
+    Column("misses", Integer, nullable=False, server_default=text("0")),  # of those, how often for nothing: core.bulk
     Column("job_id", UUID(as_uuid=False)),  # no foreign key: the item outlives what retention deletes
     Column("batch_id", BigInteger),
     Column("answers", LargeBinary),  # what the model's API answered so far, packed by store.bodies

@@ -43,6 +43,7 @@ class Run:
             "job_id",
             "content_hash",
             "batch_id",
+            "answers",
         )
         sql = f"SELECT {', '.join(names)} FROM bulk_items WHERE id = %s"  # noqa: S608 - our own names
         (row,) = await self.stage.query(sql, self.item_id)
@@ -96,6 +97,27 @@ async def test_an_item_is_fed_once_whoever_feeds(stage: Stage) -> None:
     assert str((await run.state())["job_id"]) == job_id
 
 
+async def test_an_item_whose_batch_has_told_all_is_fed_and_one_that_waits_for_it_is_not(stage: Stage) -> None:
+    run = await running(stage, way="message_batches")
+    batch_id = await run.intend()
+    assert await run.feed() == []
+    async with stage.database.begin() as conn:
+        await bulk_batches.take_over(conn, batch_id, [ItemAnswer(run.item_id, 1, "batched", b"[1]")])
+    assert len(await run.feed()) == 1
+
+
+async def test_what_is_with_the_provider_waits_a_day_for_a_worker_that_can_ask_for_it(stage: Stage) -> None:
+    run = await running(stage, way="message_batches")
+    batch_id = await run.intend()
+    async with stage.database.begin() as conn:
+        assert not await bulk_batches.leave(conn, run.row, 3_600.0)
+    assert (await run.state())["batch_id"] == batch_id
+    await stage.change("UPDATE bulk_batches SET created_at = now() - interval '2 hours' WHERE id = %s", batch_id)
+    async with stage.database.begin() as conn:
+        assert await bulk_batches.leave(conn, run.row, 3_600.0)
+    assert (await run.state())["state"] == "expired"
+
+
 async def test_bulk_joins_nobodys_job(stage: Stage) -> None:
     run = await running(stage)
     waiting = (await stage.enqueue(run.session, "manual")).job
@@ -140,6 +162,46 @@ async def test_an_item_whose_worker_died_is_fed_three_times(stage: Stage) -> Non
         await stage.finish(await stage.claim(job_id), Finish(status="failed", error={"code": "worker_lost"}))
         await run.settle()
         assert (await run.state())["state"] == expected
+
+
+async def test_answers_that_are_paid_for_outlive_a_lost_worker_and_go_when_the_item_ends(stage: Stage) -> None:
+    """The job took over what a batch answered, and died: the next one takes it over again, and nothing is sent."""
+    run = await running(stage, way="message_batches")
+    batch_id = await run.intend()
+    async with stage.database.begin() as conn:
+        await bulk_batches.take_over(conn, batch_id, [ItemAnswer(run.item_id, 1, "batched", b"[1]")])
+    for expected in ("batched", "batched", "failed"):
+        async with stage.database.begin() as conn:
+            (item,) = await bulk_batches.candidates(conn, run.row, 10, new=10)
+            assert item.answers == b"[1]"
+            job_id = await bulk_batches.feed_paid(conn, run.row, item, b"{}")
+        assert job_id is not None
+        await stage.finish(await stage.claim(job_id), Finish(status="failed", error={"code": "worker_lost"}))
+        await run.settle()
+        assert (await run.state())["state"] == expected
+    assert (await run.state())["answers"] is None
+
+
+@pytest.mark.parametrize("way_out", ["answer", "refusal", "cancel", "fail"])
+async def test_an_item_that_ended_keeps_no_answers(stage: Stage, way_out: str) -> None:
+    run = await running(stage, way="message_batches")
+    first = await run.intend()
+    async with stage.database.begin() as conn:
+        await bulk_batches.take_over(conn, first, [ItemAnswer(run.item_id, 1, "batched", b"[1]", missed=True)])
+    await stage.change("UPDATE bulk_items SET misses = 2 WHERE id = %s", run.item_id)
+    batch_id = await run.intend() if way_out in {"answer", "refusal"} else 0
+    async with stage.database.begin() as conn:
+        if way_out == "answer":
+            await bulk_batches.take_over(conn, batch_id, [ItemAnswer(run.item_id, 2, "cancelled", None)])
+        elif way_out == "refusal":
+            await bulk_batches.give_up(conn, batch_id, 0.0, code="request_too_large")
+        elif way_out == "cancel":
+            await bulk_batches.close_unsent(conn, run.row)
+        else:
+            await bulk_batches.fail(conn, run.row, run.item_id, "no_summary")
+    state = await run.state()
+    assert state["state"] in {"cancelled", "failed"}
+    assert state["answers"] is None
 
 
 async def test_a_job_that_waited_past_its_deadline_has_expired(stage: Stage) -> None:
@@ -241,6 +303,19 @@ async def test_items_of_a_refused_batch_wait_and_are_given_up_after_three_refusa
     assert (await run.state())["error_code"] == "request_too_large"
 
 
+async def test_a_name_in_a_batch_is_never_used_again(stage: Stage) -> None:
+    """A batch that was given up may be with the provider after all: its answers must not be taken for later ones."""
+    run = await running(stage, way="message_batches")
+    feeds = []
+    for _ in range(2):
+        batch_id = await run.intend()
+        feeds.append((await run.state())["feeds"])
+        async with stage.database.begin() as conn:
+            await bulk_batches.give_up(conn, batch_id, 0.0, code=None)
+    assert feeds == [1, 2]
+    assert (await run.state())["state"] == "batched"
+
+
 async def test_a_run_is_its_tenants_alone(stage: Stage) -> None:
     run = await running(stage)
     other = await staged(stage.database)
@@ -250,6 +325,32 @@ async def test_a_run_is_its_tenants_alone(stage: Stage) -> None:
         kept = await bulk_runs.get(conn, stage.tenant_id, run.row.id)
     assert kept is not None
     assert kept.state == "running"
+
+
+async def test_runs_that_wait_for_somebody_hold_up_nobody(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for two runs a turn, three old dry runs and a pause leave it to the run that has work."""
+    monkeypatch.setattr(bulk_runs, "MAX_ACTIVE", 2)
+    await stage.change("UPDATE bulk_runs SET state = 'ended', ended_at = now() WHERE state <> 'ended'")
+    for _ in range(3):
+        await running(stage, dry_run=True)
+    paused, busy = await running(stage), await running(stage)
+    async with stage.database.begin() as conn:
+        await bulk_runs.pause(conn, stage.tenant_id, paused.row.id)
+        assert await bulk_runs.take_up(conn) == [busy.row.id]
+    assert await paused.feed()
+    async with stage.database.begin() as conn:
+        assert await bulk_runs.take_up(conn) == [paused.row.id, busy.row.id]
+
+
+async def test_runs_with_work_take_turns(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_runs, "MAX_ACTIVE", 2)
+    await stage.change("UPDATE bulk_runs SET state = 'ended', ended_at = now() WHERE state <> 'ended'")
+    ids = [(await running(stage)).row.id for _ in range(4)]
+    turns = []
+    for _ in range(3):
+        async with stage.database.begin() as conn:
+            turns.append(await bulk_runs.take_up(conn))
+    assert turns == [ids[:2], ids[2:], ids[:2]]
 
 
 async def test_a_plan_pages_through_the_tenants_own_sessions(stage: Stage) -> None:

@@ -62,6 +62,11 @@ def change(service: Service, sql: str, *values: Json) -> None:
         conn.execute(sql, values)
 
 
+def read(service: Service, sql: str, *values: Json) -> list[tuple[Any, ...]]:
+    with psycopg.connect(service.database_url.replace("+psycopg", "")) as conn:
+        return conn.execute(sql, values).fetchall()
+
+
 def test_a_run_goes_by_one_batch_and_its_jobs_call_no_model(service: Service) -> None:
     run = finished(service, "half", 5)
     assert (run["way"], run["way_note"], run["end_reason"]) == ("message_batches", None, "done")
@@ -168,3 +173,44 @@ def test_a_batch_that_was_never_sent_is_sent_after_a_while(service: Service) -> 
     service.start_worker()
     assert ended(service, run["id"])["request_counts"]["succeeded"] == 1
     assert "bulk.batch_never_sent" in service.log("worker")
+
+
+def started(service: Service, prefix: str, rounds: int = 4) -> str:
+    """A run over one new session whose batch is with the provider, and written down."""
+    service.put_session(f"{prefix}-0", history(rounds))
+    order = {"selection": {"id_prefix": f"{prefix}-"}, "way": "message_batches"}
+    run_id: str = service.http.post("/v1/bulk", json=order).json()["id"]
+    service.until(lambda: batches(service), "no batch was made")
+    sent = "SELECT 1 FROM bulk_batches WHERE run_id = %s AND state = 'sent'"
+    service.until(lambda: read(service, sent, run_id), "it was not written down")
+    return run_id
+
+
+def test_an_item_that_needs_no_further_request_ends(service: Service) -> None:
+    """The breaker opened while the batch was under way: the pipeline asks for nothing more, and the job says why."""
+    service.play({"batch_s": 2.0, "steps": [{"status": 400, "body": TOO_LONG}, {"good_summary": {}}]})
+    run_id = started(service, "needless", rounds=12)
+    opened = (
+        "INSERT INTO breakers (session_id, failures, opened_at)"
+        " SELECT session_id, 3, now() FROM bulk_items WHERE run_id = %s"
+    )
+    change(service, opened, run_id)
+    assert ended(service, run_id)["skipped"] == {"circuit_open": 1}
+    assert len(batches(service)) == 1
+
+
+def test_a_run_whose_worker_has_no_batches_any_more_goes_live_and_says_so(service: Service) -> None:
+    """Planned with a key and carried out without: nothing is with the provider, so nothing has to be waited for."""
+    service.put_session("keyless-0", history(4))
+    order = {"selection": {"id_prefix": "keyless-"}, "way": "message_batches", "dry_run": True}
+    run_id = service.http.post("/v1/bulk", json=order).json()["id"]
+    service.until(lambda: service.http.get(f"/v1/bulk/{run_id}").json()["state"] == "ready", "no plan")
+    service.kill_workers()
+    service.start_worker(COMPACTD_SUMMARIZER="extractive")
+    service.http.post(f"/v1/bulk/{run_id}/resume")
+    run = ended(service, run_id)
+    service.kill_workers()
+    service.start_worker()
+    assert (run["way"], run["end_reason"], run["request_counts"]["succeeded"]) == ("live", "done", 1)
+    assert "no batches any more" in run["way_note"]
+    assert batches(service) == []

@@ -9,6 +9,7 @@ from compaction.core.bulk import Load
 from compaction.core.messages import Usage
 from compaction.errors import Overloaded, PromptTooLong
 from compaction.ports import BatchAnswer
+from compaction.store.bulk_batches import Asked
 from worker import batch_replay, batcher
 
 MESSAGE = {
@@ -43,7 +44,7 @@ def test_a_strangers_name_is_nobodys(name: str) -> None:
 
 def test_a_reply_is_kept_and_paid_at_half_the_price() -> None:
     """By hand: a million tokens in at $1 and 100,000 out at $5 are $1.50; in a batch $0.75."""
-    judged = batcher._judged(1, 1, b"[]", BatchAnswer("item-1-1", "succeeded", MESSAGE))
+    judged = batcher._judged(1, Asked(1, 0, b"[]"), BatchAnswer("item-1-1", "succeeded", MESSAGE))
     assert (judged.state, judged.spent.tokens, float(judged.spent.usd)) == ("batched", 1_100_000, 0.75)
     (kept,) = json.loads(judged.answers or b"")
     reply = batch_replay.reply_in(kept["document"], "unknown")
@@ -51,8 +52,10 @@ def test_a_reply_is_kept_and_paid_at_half_the_price() -> None:
 
 
 def test_answers_are_kept_in_their_order() -> None:
-    first = batcher._judged(1, 1, b"[]", errored("invalid_request_error", "prompt is too long: 3 tokens > 2 maximum"))
-    second = batcher._judged(1, 2, first.answers or b"", BatchAnswer("item-1-2", "succeeded", MESSAGE))
+    first = batcher._judged(
+        1, Asked(1, 0, b"[]"), errored("invalid_request_error", "prompt is too long: 3 tokens > 2 maximum")
+    )
+    second = batcher._judged(1, Asked(2, 0, first.answers or b""), BatchAnswer("item-1-2", "succeeded", MESSAGE))
     assert [answer["kind"] for answer in json.loads(second.answers or b"")] == ["errored", "succeeded"]
     assert first.spent == Load()
 
@@ -66,22 +69,36 @@ def test_a_refusal_in_a_batch_means_what_it_means_outside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "feeds", "expected"),
+    ("answer", "misses", "expected"),
     [
-        (BatchAnswer("item-1-1", "expired"), 1, ("batched", None)),
-        (BatchAnswer("item-1-3", "expired"), 3, ("expired", None)),
-        (BatchAnswer("item-1-1", "canceled"), 1, ("cancelled", None)),
-        (errored("overloaded_error"), 1, ("batched", None)),
-        (errored("overloaded_error"), 3, ("failed", "overloaded")),
-        (errored("api_error"), 2, ("batched", None)),
+        (BatchAnswer("item-1-1", "expired"), 0, ("batched", None)),
+        (BatchAnswer("item-1-3", "expired"), 2, ("expired", None)),
+        (BatchAnswer("item-1-1", "canceled"), 0, ("cancelled", None)),
+        (errored("overloaded_error"), 0, ("batched", None)),
+        (errored("overloaded_error"), 2, ("failed", "overloaded")),
+        (errored("api_error"), 1, ("batched", None)),
     ],
 )
 def test_what_passes_is_sent_again_and_given_up_after_three_times(
-    answer: BatchAnswer, feeds: int, expected: tuple[str, str | None]
+    answer: BatchAnswer, misses: int, expected: tuple[str, str | None]
 ) -> None:
-    judged = batcher._judged(1, feeds, b"[]", answer)
+    judged = batcher._judged(1, Asked(7, misses, b"[]"), answer)
     assert (judged.state, judged.error_code) == expected
     assert judged.answers is None
+    assert judged.missed is (answer.kind != "canceled")
+
+
+def test_cuts_do_not_use_up_the_tries_of_what_passes() -> None:
+    """Cut, expired, cut, overloaded, cut, expired: only the third of what passes is one too many."""
+    cut = errored("invalid_request_error", "prompt is too long: 3 tokens > 2 maximum")
+    expired, overloaded = BatchAnswer("item-1-1", "expired"), errored("overloaded_error")
+    states, asked = [], Asked(1, 0, b"[]")
+    for answer in (cut, expired, cut, overloaded, cut, expired):
+        judged = batcher._judged(1, asked, answer)
+        states.append(judged.state)
+        asked = Asked(asked.feeds + 1, asked.misses + judged.missed, judged.answers or asked.answers)
+    assert states == ["batched"] * 5 + ["expired"]
+    assert len(json.loads(asked.answers)) == 3
 
 
 def test_a_batch_takes_requests_until_it_is_full_and_always_one() -> None:
