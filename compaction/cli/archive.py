@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from compaction.core import jsonbytes
 from compaction.formats.document import is_conversation
+from compaction.formats.identity import short_digest
 
 SUFFIXES = frozenset({".jsonl", ".json"})
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}  # as fsspec names them
@@ -126,15 +127,13 @@ def _holds_many(path: Path) -> bool:
 
 
 def _by_line(whole: Piece, scratch: Path) -> Iterator[Piece]:
-    stem = PurePosixPath(whole.label).name.partition(".")[0]
     with whole.path.open("rb") as file:
         number = 0
         while raw := _line(file):
             number += 1
-            told = _conversation(raw)
             path = scratch.with_suffix(f".{number}.json")
             path.write_bytes(raw)
-            yield Piece(f"{whole.label}:{number}", path, _session_id(told, f"{stem}-{number}"), is_temporary=True)
+            yield Piece(f"{whole.label}:{number}", path, _session_id(_conversation(raw)), is_temporary=True)
 
 
 def _line(file: BinaryIO) -> bytes:
@@ -153,8 +152,16 @@ def _conversation(raw: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and is_conversation(value) else None
 
 
-def _session_id(told: dict[str, Any] | None, otherwise: str) -> str:
-    """What the line calls its session, made fit for an id."""
+def _session_id(told: dict[str, Any] | None) -> str | None:
+    """What the line calls its session, fit for an id; None without a name: the import makes one of its content.
+
+    A name that had to be changed bears a digest of the whole one, or `a b` and `a-b` would become one session.
+    """
     given = next((told[name] for name in ("session_id", "sessionId", "id") if told and name in told), None)
-    text = given if isinstance(given, str) and given else otherwise
-    return _NO_ID.sub("-", text)[:MAX_ID_CHARS]
+    if not isinstance(given, str) or not given:
+        return None
+    fit = _NO_ID.sub("-", given)
+    if fit == given and len(given) <= MAX_ID_CHARS:
+        return given
+    mark = f"-{short_digest([given.encode()])}"
+    return fit[: MAX_ID_CHARS - len(mark)] + mark

@@ -110,6 +110,22 @@ def test_an_archive_of_all_kinds_is_compacted_once(service: Service, tmp_path: P
     assert len(service.calls) == 4
 
 
+def test_conversations_without_ids_are_named_by_what_they_say(service: Service, tmp_path: Path) -> None:
+    """Files of the same name in two folders share no session; the same conversation in both is one."""
+    said = [
+        json.dumps({"messages": [{"role": "user", "content": f"Nameless {n}."}, *history(3)[1:]]}) for n in range(3)
+    ]
+    for folder, own in (("a", said[0]), ("b", said[1])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "log.jsonl").write_text(f"{own}\n{said[2]}\n")
+    plan = json.loads(compactd(service, str(tmp_path), "--dry-run", "--json"))
+    assert plan["sessions"] == {"found": 3, "skipped": 0}
+    names = [json.loads(line)["session_id"] for line in compactd(service, "results", plan["id"]).splitlines()]
+    assert all(name.startswith("import-") for name in names)
+    assert {len(service.view(name, "full")) for name in names} == {len(history(3))}
+    compactd(service, "cancel", plan["id"])
+
+
 def test_a_file_that_cannot_be_read_is_told_and_the_others_are_done(service: Service, tmp_path: Path) -> None:
     (tmp_path / "good.jsonl").write_bytes(transcript("good"))
     (tmp_path / "odd.json").write_text('{"not": "a transcript"}')
