@@ -40,6 +40,7 @@ OPEN: tuple[ItemState, ...] = ("found", *UNDER_WAY)
 PAUSABLE: tuple[RunState, ...] = ("planning", "running")
 RESUMABLE: tuple[RunState, ...] = ("ready", "sampled", "paused")
 
+MAX_SESSION_IDS = 20_000  # of one order: twice the largest archive that is planned in a minute; a megabyte of ids
 PROMPT_TOKENS = 4_500  # facts/anthropic.md §6: what our prompt adds to a transcript
 SUMMARY_TOKENS = 6_000  # facts/anthropic.md §6: a usual summary
 MAX_FEEDS = 3  # an item whose worker died is given to the queue so often; then the session itself is the trouble

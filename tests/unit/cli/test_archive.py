@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import fsspec  # type: ignore[import-untyped]  # it ships no types
 import pytest
 import zstandard
 
@@ -125,3 +126,35 @@ def test_a_damaged_file_is_named_and_the_others_are_read(folder: Path, tmp_path:
     damaged, whole = pieces(str(folder), tmp_path / "scratch")
     assert "one.jsonl.gz cannot be read" in (damaged.problem or "")
     assert whole.problem is None
+
+
+def names(count: int) -> bytes:
+    return b"".join(conversation(id=f"s-{number}") for number in range(count))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_more_sessions_than_a_run_may_name_are_refused_before_the_first(
+    folder: Path, tmp_path: Path, suffix: str
+) -> None:
+    """20,000 are taken; a file of their own and one more are not, whether the file of many is packed or not."""
+    pack = PACKERS.get(suffix, bytes)
+    (folder / f"many.jsonl{suffix}").write_bytes(pack(names(20_000)))
+    (tmp_path / "scratch").mkdir()
+    first = next(pieces(str(folder), tmp_path / "scratch"))
+    assert first.session_id == "s-0"
+    (folder / "last.jsonl").write_bytes(LINES)
+    with pytest.raises(ArchiveProblem, match="more than 20,000 sessions"):
+        next(pieces(str(folder), tmp_path / "scratch"))
+
+
+def test_a_file_from_far_away_is_refused_when_it_turns_out_too_large(tmp_path: Path) -> None:
+    """Its sessions are counted as they come: fetching it twice would cost its owner."""
+    (tmp_path / "scratch").mkdir()
+    place = fsspec.filesystem("memory")
+    place.pipe("/far/many.jsonl", names(20_001))
+    found = pieces("memory://far", tmp_path / "scratch")
+    for _ in range(20_000):
+        next(found).forget()
+    with pytest.raises(ArchiveProblem, match="more than 20,000 sessions"):
+        next(found)
+    place.rm("/far", recursive=True)
