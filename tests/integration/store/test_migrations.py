@@ -240,7 +240,7 @@ def seen(url: str, sql: str) -> None:
 
 
 def test_indexes_of_the_queue_are_built_beside_live_traffic_and_other_migrators(database_url: str) -> None:
-    """A build waits for an open transaction and holds up no writer; a migrator waits for the first."""
+    """A build waits for an open transaction and holds up no writer; a second migrator waits for the first."""
     migrate.downgrade(database_url, "0007")
     with connected(database_url) as conn:
         for name in ("tenants", "sessions"):
