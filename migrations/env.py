@@ -6,6 +6,7 @@ The database is the `url` attribute that `compaction.store.migrate` sets, else C
 from __future__ import annotations
 
 import os
+import time
 
 from alembic import context
 from sqlalchemy import URL, Connection, create_engine, text
@@ -16,6 +17,7 @@ from compaction.store.leader import LOCK_SPACE, MIGRATION_LOCK
 from compaction.store.schema import metadata
 
 OTHERS_TIMEOUT_SECONDS = 120  # how long to wait for another migrator; several processes may start at once
+ASK_SECONDS = 0.1  # between two questions whether the other one has ended
 LOCK_TIMEOUT_SECONDS = 5  # a DDL statement that waits longer blocks everybody behind it: better to fail and try again
 
 
@@ -38,12 +40,26 @@ def _migrate(connection: Connection) -> None:
         context.run_migrations()
 
 
+def _wait_for_others(connection: Connection) -> None:
+    """Takes the advisory lock by asking again and again.
+
+    Whoever waits within a statement is waited for by an index that is built concurrently, and the two never end.
+    """
+    give_up_at = time.monotonic() + OTHERS_TIMEOUT_SECONDS
+    while not connection.scalar(text(f"SELECT pg_try_advisory_lock({LOCK_SPACE}, {MIGRATION_LOCK})")):
+        connection.commit()
+        if time.monotonic() > give_up_at:
+            raise SystemExit(
+                f"Another migrator is at work for {OTHERS_TIMEOUT_SECONDS} s. Try again when it has ended."
+            )
+        time.sleep(ASK_SECONDS)
+
+
 def run_online() -> None:
     """Migrates under an advisory lock that falls with the connection."""
     engine = create_engine(_url(), poolclass=NullPool, hide_parameters=True)
     with engine.connect() as connection:
-        connection.execute(text(f"SET lock_timeout = '{OTHERS_TIMEOUT_SECONDS}s'"))
-        connection.execute(text(f"SELECT pg_advisory_lock({LOCK_SPACE}, {MIGRATION_LOCK})"))
+        _wait_for_others(connection)
         timeout_seconds = context.config.attributes.get("lock_timeout_seconds", LOCK_TIMEOUT_SECONDS)
         connection.execute(text(f"SET lock_timeout = '{int(timeout_seconds * 1000)}ms'"))
         connection.commit()

@@ -10,12 +10,11 @@ from pydantic import ConfigDict, Field
 
 from api.schemas.fields import Answer, Instructions, Name, Request, SessionId
 from compaction.core import bulk
-from compaction.core.bulk import EndReason, RunState, Selection, Way
+from compaction.core.bulk import MAX_SESSION_IDS, EndReason, RunState, Selection, Way
 from compaction.core.jobs import StrategyName
 from compaction.store.bulk_runs import RunRow
 from compaction.store.bulk_totals import Totals
 
-MAX_SESSION_IDS = 20_000  # twice the largest archive that is planned in a minute; ids of 45 characters fill a megabyte
 MAX_USD = 1_000_000  # more is a mistake in the unit
 MAX_TOKENS = 10**12  # a million sessions of a million tokens
 MAX_DAYS = 36_500

@@ -11,12 +11,16 @@ import importlib
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from compaction.core import jsonbytes
+from compaction.core.bulk import MAX_SESSION_IDS
 from compaction.formats.document import is_conversation
+from compaction.formats.identity import short_digest
 
 SUFFIXES = frozenset({".jsonl", ".json"})
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}  # as fsspec names them
@@ -47,12 +51,29 @@ class Piece:
 
 
 def pieces(source: str, scratch: Path) -> Iterator[Piece]:
-    """The sessions of an archive, in the order of its names. Raises ArchiveProblem. Blocking: for a thread."""
+    """The sessions of an archive, in the order of its names. Blocking: for a thread.
+
+    Raises ArchiveProblem: before the first piece when what lies near holds too many, later for files from far away.
+    """
     files, names = _listed(source)
     if not names:
         raise ArchiveProblem(f"There are no transcripts in {source}: files that end in .jsonl or .json, packed or not.")
+    check_size(_least(files, names))
+    found = 0
     for number, name in enumerate(names):
-        yield from _split(files, name, scratch / str(number))
+        for piece in _split(files, name, scratch / str(number)):
+            found += 1
+            check_size(found)
+            yield piece
+
+
+def check_size(sessions: int) -> None:
+    """Raises ArchiveProblem for more sessions than one run may name."""
+    if sessions > MAX_SESSION_IDS:
+        raise ArchiveProblem(
+            f"The archive has more than {MAX_SESSION_IDS:,} sessions, the most of one run. Give its folders or files "
+            "one by one; what is imported already is not imported or paid again."
+        )
 
 
 def files_of(address: str) -> tuple[Any, str]:
@@ -90,10 +111,33 @@ def _is_transcript(name: str, depth: int) -> bool:
     return plain.suffix in SUFFIXES and not hidden
 
 
+def _least(files: Any, names: list[str]) -> int:  # noqa: ANN401 - fsspec has no types
+    """How many sessions there are at least, as far as that costs no transfer; it stops soon behind the limit."""
+    count = len(names)
+    for name in names if _is_local(files) else ():
+        if count > MAX_SESSION_IDS:
+            break
+        packing = PACKED.get(PurePosixPath(name).suffix)
+        # A damaged file is told when its turn comes.
+        with suppress(OSError, EOFError, ValueError), files.open(name, "rb", compression=packing) as file:
+            count += _more_conversations(file)
+    return count
+
+
+def _more_conversations(file: BinaryIO) -> int:
+    """How many conversations follow the first one, up to the limit."""
+    if _conversation(_line(file)) is None:
+        return 0
+    return sum(1 for _ in islice(iter(lambda: _line(file), b""), MAX_SESSION_IDS))
+
+
+def _is_local(files: Any) -> bool:  # noqa: ANN401 - fsspec has no types
+    return "file" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,))
+
+
 def _split(files: Any, name: str, scratch: Path) -> Iterator[Piece]:  # noqa: ANN401 - fsspec has no types
     packing = PACKED.get(PurePosixPath(name).suffix)
-    is_local = "file" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,))
-    if is_local and packing is None:
+    if _is_local(files) and packing is None:
         whole = Piece(name, Path(name))
     else:
         whole = Piece(name, scratch.with_suffix(".whole"), is_temporary=True)
@@ -126,15 +170,13 @@ def _holds_many(path: Path) -> bool:
 
 
 def _by_line(whole: Piece, scratch: Path) -> Iterator[Piece]:
-    stem = PurePosixPath(whole.label).name.partition(".")[0]
     with whole.path.open("rb") as file:
         number = 0
         while raw := _line(file):
             number += 1
-            told = _conversation(raw)
             path = scratch.with_suffix(f".{number}.json")
             path.write_bytes(raw)
-            yield Piece(f"{whole.label}:{number}", path, _session_id(told, f"{stem}-{number}"), is_temporary=True)
+            yield Piece(f"{whole.label}:{number}", path, _session_id(_conversation(raw)), is_temporary=True)
 
 
 def _line(file: BinaryIO) -> bytes:
@@ -153,8 +195,16 @@ def _conversation(raw: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and is_conversation(value) else None
 
 
-def _session_id(told: dict[str, Any] | None, otherwise: str) -> str:
-    """What the line calls its session, made fit for an id."""
+def _session_id(told: dict[str, Any] | None) -> str | None:
+    """What the line calls its session, fit for an id; None without a name: the import makes one of its content.
+
+    A name that had to be changed bears a digest of the whole one, or `a b` and `a-b` would become one session.
+    """
     given = next((told[name] for name in ("session_id", "sessionId", "id") if told and name in told), None)
-    text = given if isinstance(given, str) and given else otherwise
-    return _NO_ID.sub("-", text)[:MAX_ID_CHARS]
+    if not isinstance(given, str) or not given:
+        return None
+    fit = _NO_ID.sub("-", given)
+    if fit == given and len(given) <= MAX_ID_CHARS:
+        return given
+    mark = f"-{short_digest([given.encode()])}"
+    return fit[: MAX_ID_CHARS - len(mark)] + mark

@@ -26,6 +26,7 @@ ORIGINAL = "original"  # no result: the live view as the producer stored it
 STORED = "stored"  # the source that is no archive: sessions that are there already
 LOOK_SECONDS = 0.5  # between two looks at a run
 START = "start"
+NOTHING_YET = frozenset({"planning", "ready"})  # a plan has no results to write
 _WAITING = frozenset({"planning", "running", "cancelling"})
 
 
@@ -101,8 +102,8 @@ def start(  # noqa: PLR0913 - the options of the command
             problems, selection["session_ids"] = sent.problems, sent.session_ids
         wanted = _given(order) | {"selection": _given(selection)}
         done = await _followed(client, await client.bulk.start(wanted))
-        if to is not None and done["request_counts"]["succeeded"]:
-            await archive_written.write(client, done["id"], to)
+        if to is not None and done["state"] not in NOTHING_YET:
+            problems += _missed(await archive_written.write(client, done["id"], to))
         return done, problems
 
     done, problems = _run(work)
@@ -163,6 +164,28 @@ def results(run_id: RunArgument) -> None:
             bulk_pages.print_line(told)
 
     _run(work)
+
+
+@app.command()
+def write(
+    run_id: RunArgument,
+    *,
+    to: Annotated[str, typer.Option(metavar="URL", help="A folder or bucket for the files.", show_default=False)],
+) -> None:
+    """Write the compacted sessions of a run and a manifest, now or again: what is there already is replaced."""
+
+    async def work(client: Client) -> archive_written.Written:
+        found = await client.bulk.run(run_id)
+        if found["state"] in NOTHING_YET:
+            raise ArchiveProblem(f"The run is {found['state']}: it has no results. `compactd bulk resume` makes them.")
+        return await archive_written.write(client, run_id, to)
+
+    done = _run(work)
+    output.say(f"{output.number(done.files)} files and {archive_written.MANIFEST} written to {to}.")
+    for problem in _missed(done):
+        output.say_problem(problem)
+    if done.lost:
+        raise typer.Exit(failures.JOB_FAILED)
 
 
 @app.command()
@@ -253,6 +276,12 @@ def _show_versions(told: dict[str, Any], *, as_json: bool) -> None:
         output.print_json(told)
     else:
         bulk_pages.print_versions(told)
+
+
+def _missed(written: archive_written.Written) -> list[str]:
+    if not written.lost:
+        return []
+    return [f"{output.number(written.lost)} results were deleted meanwhile and have no file; a new run makes them."]
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

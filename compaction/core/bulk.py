@@ -41,6 +41,7 @@ AT_WORK: tuple[RunState, ...] = ("planning", "running", "cancelling")  # the oth
 PAUSABLE: tuple[RunState, ...] = ("planning", "running")
 RESUMABLE: tuple[RunState, ...] = ("ready", "sampled", "paused")
 
+MAX_SESSION_IDS = 20_000  # of one order: twice the largest archive that is planned in a minute; a megabyte of ids
 PROMPT_TOKENS = 4_500  # facts/anthropic.md §6: what our prompt adds to a transcript
 SUMMARY_TOKENS = 6_000  # facts/anthropic.md §6: a usual summary
 MAX_MISSES = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Integer, Text, bindparam, cast, func, insert, select, update
+from sqlalchemy import BigInteger, Integer, Text, bindparam, cast, exists, func, insert, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -87,6 +87,30 @@ async def end(conn: AsyncConnection, entry_id: int, done: int, details: Mapping[
     """Writes down how many things the deed changed."""
     values = {"b_id": entry_id, "b_done": done, "b_details": plain.mended_json_text(dict(details or {}))}
     await conn.execute(_END, values)
+
+
+async def is_noted(  # noqa: PLR0913 - as `begin`
+    conn: AsyncConnection, actor: Principal, action: str, target: str, *, tenant_id: int, visit: str
+) -> bool:
+    """Whether this deed of this visit (`details.visit`) has its entry already."""
+    columns = audit_entries.c
+    entry = select(
+        exists().where(
+            columns.tenant_id == bindparam("b_tenant_id", type_=BigInteger),
+            columns.target == bindparam("b_target", type_=Text),
+            columns.action == bindparam("b_action", type_=Text),
+            columns.actor_key == bindparam("b_actor_key", type_=Text),
+            columns.details["visit"].astext == bindparam("b_visit", type_=Text),
+        )
+    )
+    values = {
+        "b_tenant_id": tenant_id,
+        "b_target": target[:MAX_TARGET_CHARS],
+        "b_action": action,
+        "b_actor_key": actor.public_id,
+        "b_visit": visit,
+    }
+    return bool((await conn.execute(entry, values)).scalar_one())
 
 
 async def list_entries(

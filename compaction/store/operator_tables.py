@@ -21,6 +21,7 @@ audit_entries = Table(  # what people did by the dashboard; no foreign key: the 
     Column("done", Integer),  # how many were changed; None: it broke off
     Column("ended_at", DateTime(timezone=True)),
     Index("ix_audit_entries_tenant_id_id", "tenant_id", "id"),
+    Index("ix_audit_entries_tenant_id_target_id", "tenant_id", "target", "id"),
 )
 
 job_tallies = Table(  # how jobs ended, counted once per period (store.tallies), so that nobody counts a million rows

@@ -17,18 +17,28 @@ UNHAPPY = sa.text("status IN ('failed','cancelled') AND ended_at IS NOT NULL")
 CODE = sa.text("(error ->> 'code')")
 
 
+# `jobs` is a table that live traffic writes: its indexes are built beside it, outside of a transaction.
+JOBS_INDEXES: tuple[tuple[str, list[str | sa.TextClause], sa.TextClause], ...] = (
+    ("ix_jobs_ended_at", ["ended_at"], sa.text("ended_at IS NOT NULL")),
+    ("ix_jobs_unhappy", ["status", "id"], UNHAPPY),
+    ("ix_jobs_code_id", [CODE, "id"], sa.text("error IS NOT NULL")),
+)
+
+
 def upgrade() -> None:
+    """The indexes first, what broke off anew; then the tables in one transaction with the revision's mark."""
+    with op.get_context().autocommit_block():
+        for name, columns, where in JOBS_INDEXES:
+            op.drop_index(name, "jobs", if_exists=True, postgresql_concurrently=True)
+            op.create_index(name, "jobs", columns, postgresql_where=where, postgresql_concurrently=True)
     _create_audit_entries()
     _create_job_tallies()
-    op.create_index("ix_jobs_ended_at", "jobs", ["ended_at"], postgresql_where=sa.text("ended_at IS NOT NULL"))
-    op.create_index("ix_jobs_unhappy", "jobs", ["status", "id"], postgresql_where=UNHAPPY)
-    op.create_index("ix_jobs_code_id", "jobs", [CODE, "id"], postgresql_where=sa.text("error IS NOT NULL"))
 
 
 def downgrade() -> None:
-    op.drop_index("ix_jobs_code_id", "jobs")
-    op.drop_index("ix_jobs_unhappy", "jobs")
-    op.drop_index("ix_jobs_ended_at", "jobs")
+    with op.get_context().autocommit_block():
+        for name, _, _ in reversed(JOBS_INDEXES):
+            op.drop_index(name, "jobs", if_exists=True, postgresql_concurrently=True)
     op.drop_table("job_tallies")
     op.drop_table("audit_entries")
 
@@ -49,6 +59,7 @@ def _create_audit_entries() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_audit_entries"),
     )
     op.create_index("ix_audit_entries_tenant_id_id", "audit_entries", ["tenant_id", "id"])
+    op.create_index("ix_audit_entries_tenant_id_target_id", "audit_entries", ["tenant_id", "target", "id"])
 
 
 def _create_job_tallies() -> None:

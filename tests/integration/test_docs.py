@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -81,6 +82,13 @@ def test_the_page_of_archives_runs_as_one_script(service: Service, tmp_path: Pat
     assert "ended (done)" in told
     assert "<svg" in (tmp_path / "report.html").read_text()
     assert '"type": "succeeded"' in (tmp_path / "results.jsonl").read_text()
+    (entry,) = (json.loads(line) for line in (tmp_path / "compacted" / "manifest.jsonl").read_text().splitlines())
+    assert entry["result"]["type"] == "succeeded"
+    written = (tmp_path / "compacted" / entry["file"]).read_bytes()
+    assert len(written) > 1_000
+    (unchanged,) = (json.loads(line) for line in (tmp_path / "again" / "manifest.jsonl").read_text().splitlines())
+    assert unchanged["result"] == {"type": "skipped", "reason": "unchanged"}
+    assert (tmp_path / "again" / unchanged["file"]).read_bytes() == written
 
 
 def test_every_block_of_commands_belongs_to_a_test() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # it ships no types
+import psycopg
 import pytest
 from moto.server import ThreadedMotoServer
 
@@ -110,6 +111,22 @@ def test_an_archive_of_all_kinds_is_compacted_once(service: Service, tmp_path: P
     assert len(service.calls) == 4
 
 
+def test_conversations_without_ids_are_named_by_what_they_say(service: Service, tmp_path: Path) -> None:
+    """Files of the same name in two folders share no session; the same conversation in both is one."""
+    said = [
+        json.dumps({"messages": [{"role": "user", "content": f"Nameless {n}."}, *history(3)[1:]]}) for n in range(3)
+    ]
+    for folder, own in (("a", said[0]), ("b", said[1])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "log.jsonl").write_text(f"{own}\n{said[2]}\n")
+    plan = json.loads(compactd(service, str(tmp_path), "--dry-run", "--json"))
+    assert plan["sessions"] == {"found": 3, "skipped": 0}
+    names = [json.loads(line)["session_id"] for line in compactd(service, "results", plan["id"]).splitlines()]
+    assert all(name.startswith("import-") for name in names)
+    assert {len(service.view(name, "full")) for name in names} == {len(history(3))}
+    compactd(service, "cancel", plan["id"])
+
+
 def test_a_file_that_cannot_be_read_is_told_and_the_others_are_done(service: Service, tmp_path: Path) -> None:
     (tmp_path / "good.jsonl").write_bytes(transcript("good"))
     (tmp_path / "odd.json").write_text('{"not": "a transcript"}')
@@ -131,6 +148,51 @@ def test_results_are_written_beside_a_manifest_and_can_be_imported(service: Serv
         lines = (tmp_path / "out" / entry["file"]).read_text().splitlines()
         assert json.loads(lines[1])["is_compact_summary"] is True
     assert sorted(path.name for path in (tmp_path / "in").iterdir()) == ["many.jsonl"]
+
+
+def manifest(folder: Path) -> list[Json]:
+    return [json.loads(line) for line in (folder / "manifest.jsonl").read_text().splitlines()]
+
+
+def test_names_that_look_alike_have_files_of_their_own(service: Service, tmp_path: Path) -> None:
+    (tmp_path / "many.jsonl").write_bytes(conversation("like:a") + conversation("like_a"))
+    compactd(service, str(tmp_path / "many.jsonl"), "--to", f"file://{tmp_path}/out", "--json")
+    files = {entry["session_id"]: entry["file"] for entry in manifest(tmp_path / "out")}
+    assert files == {"like:a": "like%3Aa.compacted.jsonl", "like_a": "like_a.compacted.jsonl"}
+
+
+def test_the_archive_of_a_run_is_written_later_and_of_unchanged_sessions_too(service: Service, tmp_path: Path) -> None:
+    """Another process writes it, over what one that was stopped had left; a plan has nothing to write."""
+    source, out, other = tmp_path / "many.jsonl", tmp_path / "out", tmp_path / "other"
+    source.write_bytes(conversation("later-a") + conversation("later-b"))
+    plan = json.loads(compactd(service, str(source), "--dry-run", "--json"))
+    compactd(service, "write", plan["id"], "--to", str(out), expected=2)
+    assert not out.exists()
+    compactd(service, "resume", plan["id"])
+    out.mkdir()
+    (out / "later-a.compacted.jsonl").write_text("half a li")
+    (out / "theirs.txt").write_text("left alone")
+    assert "2 files" in compactd(service, "write", plan["id"], "--to", str(out))
+    written = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert set(written) == {"later-a.compacted.jsonl", "later-b.compacted.jsonl", "manifest.jsonl", "theirs.txt"}
+    again = json.loads(compactd(service, str(source), "--to", str(other), "--json"))
+    assert again["skipped"] == {"unchanged": 2}
+    assert {entry["result"]["type"] for entry in manifest(other)} == {"skipped"}
+    for name in ("later-a.compacted.jsonl", "later-b.compacted.jsonl"):
+        assert (other / name).read_bytes() == written[name]
+    assert len(service.calls) == 2
+
+
+def test_a_result_that_was_deleted_is_told_and_has_no_file(service: Service, tmp_path: Path) -> None:
+    (tmp_path / "many.jsonl").write_bytes(conversation("gone-a") + conversation("gone-b"))
+    run = json.loads(compactd(service, str(tmp_path / "many.jsonl"), "--json"))
+    told = [json.loads(line) for line in compactd(service, "results", run["id"]).splitlines()]
+    gone = next(line["result"]["job_id"] for line in told if line["session_id"] == "gone-a")
+    with psycopg.connect(service.database_url.replace("+psycopg", "")) as conn:
+        conn.execute("UPDATE sessions SET live_job_id = NULL WHERE name = 'gone-a'")
+        conn.execute("DELETE FROM results WHERE job_id = %s", [gone])
+    assert "1 files" in compactd(service, "write", run["id"], "--to", str(tmp_path / "out"), expected=1)
+    assert {entry["session_id"] for entry in manifest(tmp_path / "out") if "file" in entry} == {"gone-b"}
 
 
 def test_a_bucket_is_read_and_written(service: Service, s3: dict[str, str]) -> None:

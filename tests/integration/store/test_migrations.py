@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from compaction.store import migrate
@@ -224,6 +225,66 @@ def test_a_migration_gives_up_soon_when_live_traffic_holds_its_lock(database_url
             command.downgrade(config, "base")
     assert migrate.current(database_url) in REVISIONS  # whole steps or none
     migrate.upgrade(database_url)
+    assert migrate.differences(database_url) == []
+
+
+def seen(url: str, sql: str) -> None:
+    """Returns once the query finds a row."""
+    give_up_at = time.monotonic() + 30
+    while time.monotonic() < give_up_at:
+        with connected(url) as conn:
+            if conn.exec_driver_sql(sql).first():
+                return
+        time.sleep(0.02)
+    raise AssertionError(sql)
+
+
+def test_indexes_of_the_queue_are_built_beside_live_traffic_and_other_migrators(database_url: str) -> None:
+    """A build waits for an open transaction and holds up no writer; a second migrator waits for the first."""
+    migrate.downgrade(database_url, "0007")
+    with connected(database_url) as conn:
+        for name in ("tenants", "sessions"):
+            conn.execute(text(ROWS[name]))
+        conn.commit()
+    config = migrate._config(database_url)
+    config.attributes["lock_timeout_seconds"] = 60
+    asked = (
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%%pg_try_advisory_lock%%' AND datname = current_database()"
+    )
+    with ThreadPoolExecutor(2) as pool, connected(database_url) as slow:
+        slow.execute(text("UPDATE jobs SET priority = 1"))
+        first = pool.submit(command.upgrade, config, "head")
+        seen(database_url, "SELECT 1 FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting for writers%%'")
+        second = pool.submit(subprocess.run, [sys.executable, "-c",
+            f"from compaction.store import migrate; migrate.upgrade({database_url!r})"], check=True,
+            cwd=migrate.MIGRATIONS.parent)  # fmt: skip
+        seen(database_url, f"{asked} AND pid <> pg_backend_pid()")
+        with connected(database_url) as writer:
+            writer.exec_driver_sql("SET lock_timeout = '2s'")
+            writer.execute(text(ROWS["jobs"]))
+            writer.commit()
+        slow.rollback()
+        first.result()
+        second.result()
+    assert migrate.differences(database_url) == []
+
+
+def test_a_build_that_broke_off_is_begun_anew(database_url: str) -> None:
+    """A unique index that cannot be built stays behind as invalid, under the name that is wanted."""
+    migrate.downgrade(database_url, "0007")
+    with connected(database_url) as conn:
+        for name in ("tenants", "sessions"):
+            conn.execute(text(ROWS[name]))
+        for status in ("failed", "cancelled"):
+            conn.execute(text(ROWS["jobs"]))
+            conn.execute(text(f"UPDATE jobs SET status = '{status}', ended_at = now() WHERE status = 'queued'"))  # noqa: S608 - from above
+        conn.commit()
+        conn.execution_options(isolation_level="AUTOCOMMIT")
+        with pytest.raises(IntegrityError):
+            conn.exec_driver_sql("CREATE UNIQUE INDEX CONCURRENTLY ix_jobs_ended_at ON jobs (priority)")
+    migrate.upgrade(database_url)
+    with connected(database_url) as conn:
+        assert conn.exec_driver_sql("SELECT 1 FROM pg_index WHERE NOT indisvalid").all() == []
     assert migrate.differences(database_url) == []
 
 

@@ -4,9 +4,11 @@ import bz2
 import gzip
 import json
 import lzma
+import re
 from pathlib import Path
 from typing import Any
 
+import fsspec  # type: ignore[import-untyped]  # it ships no types
 import pytest
 import zstandard
 
@@ -60,12 +62,24 @@ def test_a_plain_file_is_read_where_it_lies_and_stays(folder: Path, tmp_path: Pa
 
 
 def test_each_line_that_is_a_conversation_is_a_session_with_its_own_name(folder: Path, tmp_path: Path) -> None:
-    """What an id cannot hold is replaced; a line without a name gets that of its file and line."""
-    (folder / "day.jsonl").write_bytes(conversation(id="a b") + b"\n" + conversation(session_id="s:1") + conversation())
+    """A line without a name gets none here: the import makes one of its content, as it does of whole files."""
+    lines = conversation(id="ab") + b"\n" + conversation(session_id="s:1") + conversation() + conversation(id="")
+    (folder / "day.jsonl").write_bytes(lines)
     found = read(folder / "day.jsonl", tmp_path / "scratch")
-    assert [piece.session_id for piece, _ in found] == ["a-b", "s:1", "day-3"]
-    assert [json.loads(data)["messages"] for _, data in found] == [TURNS] * 3
+    assert [piece.session_id for piece, _ in found] == ["ab", "s:1", None, None]
+    assert [json.loads(data)["messages"] for _, data in found] == [TURNS] * 4
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_names_that_an_id_cannot_hold_stay_apart(folder: Path, tmp_path: Path) -> None:
+    """What does not fit is replaced or cut, and a digest of the whole name is set behind it."""
+    names = ["a b", "a/b", "a-b", "x" * 200, "x" * 201, "x" * 202]
+    (folder / "day.jsonl").write_bytes(b"".join(conversation(id=name) for name in names))
+    ids = [piece.session_id or "" for piece, _ in read(folder / "day.jsonl", tmp_path / "scratch")]
+    assert len(set(ids)) == len(names)
+    assert (ids[2], ids[3]) == ("a-b", "x" * 200)
+    assert all(re.fullmatch(r"[\w.:-]{1,200}", one) for one in ids)
+    assert ids[0].startswith("a-b-")
 
 
 def test_one_conversation_alone_is_one_file(folder: Path, tmp_path: Path) -> None:
@@ -112,3 +126,35 @@ def test_a_damaged_file_is_named_and_the_others_are_read(folder: Path, tmp_path:
     damaged, whole = pieces(str(folder), tmp_path / "scratch")
     assert "one.jsonl.gz cannot be read" in (damaged.problem or "")
     assert whole.problem is None
+
+
+def names(count: int) -> bytes:
+    return b"".join(conversation(id=f"s-{number}") for number in range(count))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_more_sessions_than_a_run_may_name_are_refused_before_the_first(
+    folder: Path, tmp_path: Path, suffix: str
+) -> None:
+    """20,000 are taken; a file of their own and one more are not, whether the file of many is packed or not."""
+    pack = PACKERS.get(suffix, bytes)
+    (folder / f"many.jsonl{suffix}").write_bytes(pack(names(20_000)))
+    (tmp_path / "scratch").mkdir()
+    first = next(pieces(str(folder), tmp_path / "scratch"))
+    assert first.session_id == "s-0"
+    (folder / "last.jsonl").write_bytes(LINES)
+    with pytest.raises(ArchiveProblem, match="more than 20,000 sessions"):
+        next(pieces(str(folder), tmp_path / "scratch"))
+
+
+def test_a_file_from_far_away_is_refused_when_it_turns_out_too_large(tmp_path: Path) -> None:
+    """Its sessions are counted as they come: fetching it twice would cost its owner."""
+    (tmp_path / "scratch").mkdir()
+    place = fsspec.filesystem("memory")
+    place.pipe("/far/many.jsonl", names(20_001))
+    found = pieces("memory://far", tmp_path / "scratch")
+    for _ in range(20_000):
+        next(found).forget()
+    with pytest.raises(ArchiveProblem, match="more than 20,000 sessions"):
+        next(found)
+    place.rm("/far", recursive=True)

@@ -201,6 +201,23 @@ async def test_the_services_operator_sees_all_tenants_and_its_reading_is_written
     assert "default" in log
 
 
+async def test_a_page_that_renews_itself_is_one_line_of_the_log_per_visit(app: FastAPI, owner: Owner) -> None:
+    """Whatever headers ask; another target, another visit are lines of their own."""
+    renewal = {"HX-Request": "true"}
+    for _ in range(2):
+        async with visiting(app, KEY) as operator:
+            for headers in (renewal, {}, renewal, renewal):
+                answer = await operator.http.get(f"/dashboard/jobs/{owner.good}", headers=headers)
+                assert answer.status_code == 200
+            await operator.text(f"/session?tenant={owner.tenant}&name=talk")
+            await operator.text(f"/session?tenant={owner.tenant}&name=talk&view=full")
+    async with visiting(app, owner.key) as visitor:
+        await visitor.text(f"/jobs/{owner.good}")
+        log = await visitor.text("/audit")
+    assert log.count(f"words.read job {owner.good}") == 2
+    assert log.count("words.read session talk") == 2
+
+
 async def test_tenants_do_not_see_workers_and_providers(app: FastAPI, owner: Owner) -> None:
     async with visiting(app, owner.key) as visitor:
         answer = await visitor.get("/workers")
