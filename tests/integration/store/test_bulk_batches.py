@@ -8,10 +8,10 @@ import pytest
 
 from compaction.core.bulk import Load
 from compaction.errors import Conflict
-from compaction.store import bulk_batches, bulk_items
-from compaction.store.bulk_batches import ItemAnswer
+from compaction.store import bulk_adoptions, bulk_batches, bulk_items
+from compaction.store.bulk_batches import BatchRow, ItemAnswer
 from compaction.store.jobs import Finish
-from tests.integration.store.bulk_stage import running
+from tests.integration.store.bulk_stage import Run, running
 from tests.integration.store.stage import Stage
 
 pytestmark = pytest.mark.anyio
@@ -117,19 +117,81 @@ async def test_a_batch_that_was_given_up_is_nobodys_when_its_id_comes_late(stage
         assert await bulk_batches.sent(conn, batch_id, f"msgbatch_{run.item_id}") is False
 
 
-async def test_a_strangers_batch_is_remembered_and_the_search_goes_on(stage: Stage) -> None:
+async def intended(stage: Stage) -> tuple[Run, BatchRow]:
+    """A run whose worker died when its batch was about to be sent."""
     run = await running(stage, way="message_batches")
-    batch_id = await run.intend()
-    name = f"msgbatch_stranger_{run.item_id}"
-    async with stage.database.begin() as conn:
-        assert await bulk_batches.sent(conn, batch_id, name)
+    await run.intend()
+    return run, await batch_of(run)
+
+
+async def batch_of(run: Run) -> BatchRow:
+    async with run.stage.database.begin() as conn:
         (batch,) = await bulk_batches.unended(conn, run.row)
-        await bulk_batches.replace(conn, batch)
-        (again,) = await bulk_batches.unended(conn, run.row)
-        assert (again.state, again.provider_id, again.requests) == ("intended", None, 1)
-        assert again.created_at == batch.created_at
-        assert await bulk_batches.known(conn, [name]) == {name}
+    return batch
+
+
+async def adopt(run: Run, name: str) -> BatchRow:
+    batch = await batch_of(run)
+    async with run.stage.database.begin() as conn:
+        assert await bulk_adoptions.adopt(conn, batch.id, name)
+    return await batch_of(run)
+
+
+async def test_a_strangers_batch_is_remembered_by_its_run_alone_and_the_search_goes_on(stage: Stage) -> None:
+    run, batch = await intended(stage)
+    other, _ = await intended(stage)
+    name = f"msgbatch_stranger_{run.item_id}"
+    await adopt(run, name)
+    async with stage.database.begin() as conn:
+        assert await bulk_adoptions.known(conn, other.row, [name]) == {name}
+        assert not await bulk_adoptions.hand_over(conn, batch, name, {(run.item_id, 7)})
+        await bulk_adoptions.replace(conn, batch)
+        assert await bulk_adoptions.known(conn, run.row, [name]) == {name}
+        assert await bulk_adoptions.known(conn, other.row, [name]) == set()
+    again = await batch_of(run)
+    assert (again.state, again.provider_id, again.requests) == ("intended", None, 1)
+    assert again.created_at == batch.created_at
     assert (await run.state())["batch_id"] == again.id
+    assert (await adopt(other, name)).provider_id == name
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+async def test_a_batch_goes_to_the_row_whose_items_it_names(stage: Stage, is_swapped: bool) -> None:
+    first, _ = await intended(stage)
+    second, _ = await intended(stage)
+    name = f"msgbatch_of_{second.item_id}"
+    wrong = await adopt(first, name)
+    if is_swapped:
+        await adopt(second, f"msgbatch_of_{first.item_id}")
+    async with stage.database.begin() as conn:
+        assert await bulk_adoptions.hand_over(conn, wrong, name, {(second.item_id, 1)})
+        assert await bulk_adoptions.known(conn, first.row, [f"msgbatch_of_{first.item_id}"]) == set()
+    assert (await batch_of(second)).provider_id == name
+    given_back = await batch_of(first)
+    assert (given_back.id, given_back.state, given_back.provider_id) == (wrong.id, "intended", None)
+
+
+async def test_a_batch_that_another_row_took_by_its_size_is_its_senders(stage: Stage) -> None:
+    """The search of one run was quicker than the other's answer from the provider."""
+    first, _ = await intended(stage)
+    second, sending = await intended(stage)
+    name = f"msgbatch_of_{second.item_id}"
+    await adopt(first, name)
+    async with stage.database.begin() as conn:
+        assert await bulk_batches.sent(conn, sending.id, name)
+    mine, guessed = await batch_of(second), await batch_of(first)
+    assert (mine.provider_id, mine.adopted) == (name, False)
+    assert (guessed.state, guessed.provider_id) == ("intended", None)
+
+
+async def test_a_batch_is_adopted_until_an_answer_of_it_is_ours(stage: Stage) -> None:
+    run, _ = await intended(stage)
+    batch = await adopt(run, f"msgbatch_{run.item_id}")
+    assert batch.adopted
+    for answers, expected in (([], True), ([ItemAnswer(run.item_id, 1, "batched", b"[1]")], False)):
+        async with stage.database.begin() as conn:
+            await bulk_batches.take_over(conn, batch.id, answers)
+        assert (await batch_of(run)).adopted is expected
 
 
 async def test_items_of_a_refused_batch_wait_and_are_given_up_after_three_refusals(stage: Stage) -> None:
