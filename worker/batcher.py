@@ -17,7 +17,7 @@ from compaction.core import bulk, jsonbytes
 from compaction.core.bulk import MAX_MISSES, ItemState, Load
 from compaction.errors import Conflict, ProviderError, Unavailable
 from compaction.ports import BatchAnswer, BatchRequest, BatchState, MessageBatches
-from compaction.store import bulk_batches, bulk_claims, bulk_items
+from compaction.store import bulk_adoptions, bulk_batches, bulk_claims, bulk_items
 from compaction.store.bulk_batches import Asked, BatchRow, Candidate, ItemAnswer
 from compaction.store.bulk_items import BulkOrder
 from compaction.store.bulk_runs import RunRow
@@ -100,8 +100,8 @@ class Batcher:
             return False
         self._poll_at[batch.id] = time.monotonic() + self._poll_seconds
         if batch.provider_id is None:
-            return await self._search(batch)
-        if run.state == "cancelling" and batch.id not in self._cancelled:
+            return await self._search(run, batch)  # what is found may be a stranger's: it is cancelled by nobody
+        if run.state == "cancelling" and not batch.adopted and batch.id not in self._cancelled:
             await self._batches.cancel(batch.provider_id)
             self._cancelled.add(batch.id)
         state = await self._batches.retrieve(batch.provider_id)
@@ -109,14 +109,14 @@ class Batcher:
             return False
         return await self._take_over(batch, batch.provider_id, state)
 
-    async def _search(self, batch: BatchRow) -> bool:
+    async def _search(self, run: RunRow, batch: BatchRow) -> bool:
         """After a crash: a batch of this size that nobody knows is this one, until its answers say otherwise."""
         found = await self._batches.newest(batch.created_at - CLOCK_SKEW)
         async with self._database.begin() as conn:
-            known = await bulk_batches.known(conn, [state.id for state in found])
+            known = await bulk_adoptions.known(conn, run, [state.id for state in found])
             for state in found:
                 if state.id not in known and state.requests == batch.requests:
-                    await bulk_batches.sent(conn, batch.id, state.id)
+                    await bulk_adoptions.adopt(conn, batch.id, state.id)
                     _log.warning("bulk.batch_found", batch=state.id)
                     return True
             if batch.age_seconds < self._grace_seconds:
@@ -212,18 +212,20 @@ class Batcher:
     async def _take_over(self, batch: BatchRow, provider_id: str, state: BatchState) -> bool:
         """Writes the answers of a batch that has ended, some at a time."""
         waiting: list[BatchAnswer] = []
-        is_ours = False
+        places: set[tuple[int, int]] = set()
+        is_ours = not batch.adopted
         async for answer in self._batches.answers(provider_id):
             waiting.append(answer)
             if len(waiting) >= ANSWERS_AT_ONCE:
                 is_ours |= await self._write(batch, waiting)
-                waiting = []
+                places, waiting = places or _places(waiting), []
         is_ours |= await self._write(batch, waiting)
+        places = places or _places(waiting)
         async with self._database.begin() as conn:
             if is_ours or not await bulk_batches.waits_for(conn, batch.id):
                 await bulk_batches.end(conn, batch.id, dict(state.counts))
-            else:
-                await bulk_batches.replace(conn, batch)
+            elif not await bulk_adoptions.hand_over(conn, batch, provider_id, places):
+                await bulk_adoptions.replace(conn, batch)
         self._poll_at.pop(batch.id, None)
         return True
 
@@ -252,6 +254,11 @@ def _place(name: str) -> tuple[int, int] | None:
     if len(parts) != 3 or parts[0] != "item" or not (parts[1].isdecimal() and parts[2].isdecimal()):  # noqa: PLR2004 - item, id, sending
         return None
     return int(parts[1]), int(parts[2])
+
+
+def _places(answers: Sequence[BatchAnswer]) -> set[tuple[int, int]]:
+    """The items and sendings that answers are for."""
+    return {place for answer in answers if (place := _place(answer.custom_id)) is not None}
 
 
 def _judged(item_id: int, asked: Asked, answer: BatchAnswer) -> ItemAnswer:

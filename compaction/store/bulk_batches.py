@@ -49,6 +49,7 @@ class BatchRow:
     provider_id: str | None
     requests: int
     created_at: datetime
+    adopted: bool  # found by its size, and no answer of it was ours so far
     age_seconds: float
 
 
@@ -72,6 +73,9 @@ class Asked:
     feeds: int
     misses: int
     answers: bytes = field(repr=False)
+
+
+SEARCHED: dict[str, Any] = {"state": "intended", "provider_id": None, "adopted": False, "sent_at": None}
 
 
 async def candidates(conn: AsyncConnection, run: RunRow, limit: int, *, new: int) -> list[Candidate]:
@@ -124,11 +128,17 @@ async def intend(conn: AsyncConnection, run: RunRow, item_ids: Sequence[int]) ->
 
 
 async def sent(conn: AsyncConnection, batch_id: int, provider_id: str) -> bool:
-    """The provider has taken the batch. False when the intention was given up meanwhile: then the batch is nobody's."""
+    """The provider has taken the batch. False when the intention was given up meanwhile: then the batch is nobody's.
+
+    Whoever sent it knows whose it is: a row that took it for its own by its size searches on.
+    """
+    guessed = (bulk_batches.c.state == "sent") & bulk_batches.c.adopted
+    others = (bulk_batches.c.provider_id == provider_id, bulk_batches.c.id != batch_id, guessed)
+    await conn.execute(update(bulk_batches).where(*others).values(**SEARCHED))
     done = (
         update(bulk_batches)
-        .where(bulk_batches.c.id == batch_id, bulk_batches.c.state == "intended")
-        .values(state="sent", provider_id=provider_id, sent_at=func.now())
+        .where(bulk_batches.c.id == batch_id, (bulk_batches.c.state == "intended") | guessed)
+        .values(state="sent", provider_id=provider_id, adopted=False, sent_at=func.now())
     )
     return (await conn.execute(done)).rowcount == 1
 
@@ -156,21 +166,6 @@ async def give_up(conn: AsyncConnection, batch_id: int, delay_seconds: float, *,
     )
 
 
-async def replace(conn: AsyncConnection, batch: BatchRow) -> None:
-    """What was taken for this batch is a stranger's: its name stays with the void row, and the search goes on."""
-    moved = insert(bulk_batches).from_select(
-        ["tenant_id", "run_id", "requests", "created_at"],
-        select(
-            bulk_batches.c.tenant_id, bulk_batches.c.run_id, bulk_batches.c.requests, bulk_batches.c.created_at
-        ).where(bulk_batches.c.id == batch.id),
-    )
-    again: int = (await conn.execute(moved.returning(bulk_batches.c.id))).scalar_one()
-    await conn.execute(update(bulk_items).where(bulk_items.c.batch_id == batch.id).values(batch_id=again))
-    await conn.execute(
-        update(bulk_batches).where(bulk_batches.c.id == batch.id).values(state="void", ended_at=func.now())
-    )
-
-
 async def unended(conn: AsyncConnection, run: RunRow) -> list[BatchRow]:
     """The run's batches that are intended or sent, oldest first."""
     age = cast(func.extract("epoch", func.now() - bulk_batches.c.created_at), Double)
@@ -182,12 +177,6 @@ async def unended(conn: AsyncConnection, run: RunRow) -> list[BatchRow]:
         .order_by(bulk_batches.c.id)
     )
     return [BatchRow(*row) for row in await conn.execute(wanted)]
-
-
-async def known(conn: AsyncConnection, provider_ids: Sequence[str]) -> set[str]:
-    """Those of the provider's batches that are some run's already."""
-    wanted = select(bulk_batches.c.provider_id).where(bulk_batches.c.provider_id.in_(provider_ids))
-    return set((await conn.execute(wanted)).scalars())
 
 
 async def asked_of(conn: AsyncConnection, batch_id: int, item_ids: Sequence[int]) -> dict[int, Asked]:
@@ -212,6 +201,8 @@ async def take_over(conn: AsyncConnection, batch_id: int, answers: Sequence[Item
 
     Answers are kept while they may be needed, and no longer: they hold words of the session.
     """
+    if answers:
+        await conn.execute(update(bulk_batches).where(bulk_batches.c.id == batch_id).values(adopted=False))
     for one in answers:
         over = one.state != "batched"
         if over:

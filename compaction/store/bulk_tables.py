@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     func,
     text,
 )
@@ -83,7 +84,8 @@ bulk_batches = Table(  # written before the model's API hears of one, so that no
     _of("tenants"),
     _of("bulk_runs", UUID(as_uuid=False)),
     Column("state", Text, nullable=False, server_default=text("'intended'")),
-    Column("provider_id", Text, unique=True),  # msgbatch_…; None while nobody knows whether it was taken
+    Column("provider_id", Text),  # msgbatch_…; None while nobody knows whether it was taken
+    Column("adopted", Boolean, nullable=False, server_default=false()),  # found by its size; no answer was ours yet
     Column("requests", Integer, nullable=False, server_default=text("0")),
     _json("counts", required=True),  # as the API names them
     _at("created_at", set_now=True),
@@ -92,6 +94,7 @@ bulk_batches = Table(  # written before the model's API hears of one, so that no
     CheckConstraint("state IN ('intended','sent','ended','void')", name="state"),
     Index("ix_bulk_batches_tenant_id_id", "tenant_id", "id"),
     Index("ix_bulk_batches_run_id_id", "run_id", "id"),
+    Index("uq_bulk_batches_provider_id", "provider_id", unique=True, postgresql_where=text("state <> 'void'")),
 )
 
 bulk_items = Table(  # one session of a run

@@ -78,6 +78,7 @@ def _create_batches() -> None:
         sa.Column("run_id", sa.UUID(), nullable=False),
         sa.Column("state", sa.Text(), server_default=sa.text("'intended'"), nullable=False),
         sa.Column("provider_id", sa.Text()),
+        sa.Column("adopted", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("requests", sa.Integer(), server_default=ZERO, nullable=False),
         sa.Column("counts", postgresql.JSONB(), server_default=EMPTY, nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=NOW, nullable=False),
@@ -87,10 +88,16 @@ def _create_batches() -> None:
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.id"], name="fk_bulk_batches_tenant_id", ondelete="CASCADE"),
         sa.ForeignKeyConstraint(["run_id"], ["bulk_runs.id"], name="fk_bulk_batches_run_id", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name="pk_bulk_batches"),
-        sa.UniqueConstraint("provider_id", name="uq_bulk_batches_provider_id"),
     )
     op.create_index("ix_bulk_batches_tenant_id_id", "bulk_batches", ["tenant_id", "id"])
     op.create_index("ix_bulk_batches_run_id_id", "bulk_batches", ["run_id", "id"])
+    op.create_index(
+        "uq_bulk_batches_provider_id",
+        "bulk_batches",
+        ["provider_id"],
+        unique=True,
+        postgresql_where=sa.text("state <> 'void'"),
+    )
 
 
 def _create_items() -> None:

@@ -180,7 +180,6 @@ def started(service: Service, prefix: str, rounds: int = 4) -> str:
     service.put_session(f"{prefix}-0", history(rounds))
     order = {"selection": {"id_prefix": f"{prefix}-"}, "way": "message_batches"}
     run_id: str = service.http.post("/v1/bulk", json=order).json()["id"]
-    service.until(lambda: batches(service), "no batch was made")
     sent = "SELECT 1 FROM bulk_batches WHERE run_id = %s AND state = 'sent'"
     service.until(lambda: read(service, sent, run_id), "it was not written down")
     return run_id
@@ -214,3 +213,33 @@ def test_a_run_whose_worker_has_no_batches_any_more_goes_live_and_says_so(servic
     assert (run["way"], run["end_reason"], run["request_counts"]["succeeded"]) == ("live", "done", 1)
     assert "no batches any more" in run["way_note"]
     assert batches(service) == []
+
+
+def forget(service: Service, *run_ids: str) -> None:
+    """The worker dies before it has written down the ids of these runs' batches; another one comes."""
+    service.kill_workers()
+    lost = "UPDATE bulk_batches SET state = 'intended', provider_id = NULL, sent_at = NULL WHERE run_id = %s"
+    for run_id in run_ids:
+        change(service, lost, run_id)
+    service.start_worker()
+
+
+def test_two_lost_batches_of_one_size_come_to_their_own_runs(service: Service) -> None:
+    """The provider lists the newest first, so that each run takes the other's; the names in the answers tell."""
+    service.play({"batch_s": 3.0})
+    run_ids = [started(service, prefix) for prefix in ("swap-a", "swap-b")]
+    forget(service, *run_ids)
+    for run_id in run_ids:
+        assert ended(service, run_id)["request_counts"]["succeeded"] == 1
+    assert len(batches(service)) == 2
+
+
+def test_a_cancelled_run_leaves_a_batch_alone_that_may_be_a_strangers(service: Service) -> None:
+    service.play({"batch_s": 4.0})
+    run_id = started(service, "maybe")
+    forget(service, run_id)
+    adopted = "SELECT 1 FROM bulk_batches WHERE run_id = %s AND adopted"
+    service.until(lambda: read(service, adopted, run_id), "it was not found")
+    service.http.post(f"/v1/bulk/{run_id}/cancel")
+    assert ended(service, run_id)["end_reason"] == "cancelled"
+    assert [call.path for call in service.fake.ledger.calls if call.path.endswith("/cancel")] == []
