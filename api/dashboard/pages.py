@@ -45,6 +45,7 @@ NAV = (  # address, words, whether it is about all tenants
     ("/dashboard/jobs", "Jobs", False),
     ("/dashboard/sessions", "Sessions", False),
     ("/dashboard/breakers", "Breakers", False),
+    ("/dashboard/bulk", "Bulk runs", False),
     ("/dashboard/workers", "Workers", True),
     ("/dashboard/audit", "Audit", False),
 )

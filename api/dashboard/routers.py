@@ -6,6 +6,7 @@ from api.dashboard import static_files
 from api.dashboard.routes import (
     audit,
     breakers,
+    bulk,
     bulk_deeds,
     failures,
     guides,
@@ -28,6 +29,7 @@ ROUTERS = (
     job.router,
     sessions.router,
     breakers.router,
+    bulk.router,
     workers.router,
     audit.router,
     guides.router,

@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from api import bodies, openapi
+from api import bodies, bulk_gathering, openapi
 from api.answers import fresh_answer, json_answer, page
 from api.auth import JobWriter, Reader
-from api.bulk_lines import line, outcome
+from api.bulk_lines import line
 from api.bulk_page import bulk_page
 from api.found import found
 from api.idempotency import IdempotencyKey, once
@@ -20,18 +20,15 @@ from api.schemas.bulk import BulkPage, BulkRequest, BulkRun
 from api.schemas.bulk_report import BulkFigures
 from api.schemas.fields import PageQuery
 from api.services import Services, services
-from compaction.core.bulk_report import Gathering
 from compaction.errors import Conflict
 from compaction.store import bulk_runs, bulk_totals
 from compaction.store.bulk_runs import NewRun, RunRow
-from compaction.store.bulk_totals import ItemRow
 from compaction.store.engine import Connection
 
 router = APIRouter(tags=["bulk"])
 
 LINES_TYPE = "application/x-ndjson"
 PAGE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}  # it loads nothing
-ITEMS_AT_ONCE = 500  # rows of one query of a long list of results
 NO_RUN = "There is no bulk run of this id. GET /v1/bulk lists the runs of this key's tenant."
 RunPath = Annotated[str, Path(description="The run's id, as the 202 gave it", max_length=100)]
 _EXAMPLE = {"selection": {"id_prefix": "archive-2026"}, "dry_run": True, "max_usd": 25.0}
@@ -131,12 +128,10 @@ async def get_bulk_report(request: Request, caller: Reader, bulk_id: RunPath) ->
     held = services(request)
     async with held.database.connect() as conn:
         row = found(await bulk_runs.get(conn, caller.tenant_id, bulk_id), NO_RUN)
-    gathering = Gathering()
-    async for item in _items(held, row.id):
-        gathering.add(outcome(item, row.way))
+    report = await bulk_gathering.report(held, row)
     if "text/html" in request.headers.get("accept", ""):
-        return Response(bulk_page(row, gathering.report()), media_type="text/html", headers=PAGE_HEADERS)
-    return json_answer(BulkFigures.of(row.id, gathering.report()))
+        return Response(bulk_page(row, report), media_type="text/html", headers=PAGE_HEADERS)
+    return json_answer(BulkFigures.of(row.id, report))
 
 
 @router.post(
@@ -195,21 +190,8 @@ async def _document(conn: Connection, row: RunRow) -> BulkRun:
 
 
 async def _lines(held: Services, run_id: str) -> AsyncIterator[bytes]:
-    async for item in _items(held, run_id):
+    async for item in bulk_gathering.items(held, run_id):
         yield line(item)
-
-
-async def _items(held: Services, run_id: str) -> AsyncIterator[ItemRow]:
-    """The run's items, read page by page."""
-    after_id = 0
-    while True:
-        async with held.database.connect() as conn:
-            rows = await bulk_totals.page(conn, run_id, after_id, ITEMS_AT_ONCE)
-        for row in rows:
-            yield row
-        if len(rows) < ITEMS_AT_ONCE:
-            return
-        after_id = rows[-1].id
 
 
 def _new_run(tenant_id: int, wanted: BulkRequest) -> NewRun:

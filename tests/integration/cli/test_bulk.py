@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # it ships no types
+import httpx2
 import psycopg
 import pytest
 from moto.server import ThreadedMotoServer
 
 from ops.embedded import Valkey
+from tests.integration.api.dashboard.visitor import token_in, words
 from tests.integration.service import KEY, ROOT, Service, history
 
 Json = Any
@@ -220,3 +222,19 @@ def test_the_report_is_figures_and_a_page_without_scripts(service: Service, tmp_
     assert "<svg" in text
     assert "<script" not in text
     assert run["id"] in text
+
+
+def test_the_dashboard_shows_a_run_that_has_ended(service: Service, tmp_path: Path) -> None:
+    (tmp_path / "many.jsonl").write_bytes(conversation("seen-a") + conversation("seen-b"))
+    run = json.loads(compactd(service, str(tmp_path), "--json"))
+    with httpx2.Client(base_url=service.http.base_url, follow_redirects=True) as visitor:
+        form = visitor.get("/dashboard/sign-in").text
+        home = visitor.post("/dashboard/sign-in", data={"csrf": token_in(form), "key": KEY}).text
+        assert "Bulk runs" in words(home)
+        listed = words(visitor.get("/dashboard/bulk").text)
+        told = visitor.get(f"/dashboard/bulk/{run['id']}").text
+    assert "ended" in listed
+    assert "2 / 2" in listed
+    assert "2 / 2 sessions" in words(told)
+    assert "of 2 sessions" in words(told)
+    assert "name=seen-a" in told

@@ -20,10 +20,12 @@ from compaction.store.schema import metadata
 from compaction.store.tenants import OPERATOR_TENANT
 from ops.embedded import Postgres, Valkey
 from ops.embedded.databases import create_database, drop_database
+from tests.integration.api.dashboard.visitor import token_in
 from tests.integration.erasure.search import places
 from tests.integration.service import KEY, Service, history
 
-MARKER = "MARKER-b7f1"  # stands in everything that the session stores, its name too
+MARKER = "MARKER-b7f1"  # stands in everything that the session stores, except its name
+NAME = "s-named-c20d"  # the one thing that orders and the audit log may keep
 BODY_KEYS = "k1:" + "A" * 43 + "="
 SLOW = {"delay_s": 30, "good_summary": {}}
 NAMELESS = {  # tables whose rows are of no session; a new table is put here, or hangs on sessions, or is erased by hand
@@ -75,6 +77,19 @@ def marked(service: Service, name: str, word: str) -> str:
     return str(again["id"])
 
 
+def ordered(service: Service, name: str) -> None:
+    """A bulk run that names the session and compacts it, and a deed of the dashboard's."""
+    run = service.http.post("/v1/bulk", json={"selection": {"session_ids": [name]}}).json()
+    address = f"/v1/bulk/{run['id']}"
+    service.until(lambda: service.http.get(address).json()["done"], "the bulk run did not end")
+    assert service.http.get(address).json()["request_counts"]["succeeded"] == 1
+    with httpx2.Client(base_url=service.http.base_url, follow_redirects=True) as visitor:
+        form = visitor.get("/dashboard/sign-in").text
+        home = visitor.post("/dashboard/sign-in", data={"csrf": token_in(form), "key": KEY}).text
+        deed = {"csrf": token_in(home), "tenant": OPERATOR_TENANT, "session": name}
+        assert visitor.post("/dashboard/breakers/reset", data=deed).status_code == 200
+
+
 def said(word: str) -> list[dict[str, Any]]:
     """A history that speaks of the word all the time."""
     return json.loads(json.dumps(history(12)).replace("TASK-1001", word).replace("Reading part", f"{word} part"))  # type: ignore[no-any-return]  # JSON
@@ -95,24 +110,27 @@ def test_nothing_is_left_in_any_column_of_any_table(service: Service) -> None:
     hook = {"url": "http://127.0.0.1:1/nobody", "events": ["compaction.succeeded"]}
     assert service.http.post("/v1/webhooks", json=hook).status_code == 201
     service.play([{"good_summary": {"intent": MARKER}}])
-    last = marked(service, f"s-{MARKER}", MARKER)
+    last = marked(service, NAME, MARKER)
+    ordered(service, NAME)
     service.play()
     marked(service, "other", "NEIGHBOUR-55")
     before, others = places(database(service), MARKER, last), places(database(service), "NEIGHBOUR-55")
+    assert places(database(service), NAME) >= {"sessions.name", "bulk_runs.selection", "audit_entries.target"}
     assert before >= {
-        "sessions.name", "sessions.parameters", "sessions.settings", "messages.body", "messages.uuid", "jobs.metadata",
+        "sessions.parameters", "sessions.settings", "messages.body", "messages.uuid", "jobs.metadata",
         "jobs.instructions", "results.body", "session_state.body", "session_state.key", "idempotency_keys.key",
         "idempotency_keys.response", "webhook_deliveries.payload", "attempts.job_id", "job_events.job_id",
     }  # fmt: skip
 
-    answer = erase(service, f"s-{MARKER}")
+    answer = erase(service, NAME)
 
     assert answer.status_code == 200, answer.text
     told = answer.json()
-    assert (told["jobs"], told["cancelled_jobs"], told["results"], told["kept_answers"]) == (2, 0, 2, 3)
+    assert (told["jobs"], told["cancelled_jobs"], told["results"], told["kept_answers"]) == (3, 0, 3, 3)
     assert told["messages"] == 2 * len(history(12)) + 1
-    assert told["deliveries"] == 2
+    assert told["deliveries"] == 3
     assert places(database(service), MARKER, last) == set()
+    assert places(database(service), NAME) == {"bulk_runs.selection", "audit_entries.target"}
     assert places(database(service), "NEIGHBOUR-55") == others
 
 

@@ -26,6 +26,7 @@ class Owner:
     key: str
     job: str
     good: str
+    bulk: str
 
 
 @pytest.fixture
@@ -43,6 +44,7 @@ async def owner(app: FastAPI) -> Owner:
         for _ in range(3):
             made.job = await enqueue(client, "broken", trigger="auto")
             await stage.fail(app, made.job)
+        made.bulk = (await client.post("/v1/bulk", json={"selection": {"id_prefix": "talk"}})).json()["id"]
     return made
 
 
@@ -75,7 +77,7 @@ def pages(owner: Owner) -> list[str]:
         *(f"/session?tenant={owner.tenant}&name=talk", f"/session?tenant={owner.tenant}&name=talk&view=full"),
         *("/sessions?name=broken", "/breakers", "/breakers?code=no_summary", "/audit", "/workers"),
         *("/jobs/all?action=retry", "/jobs/all?action=cancel", "/jobs/all?action=reset"),
-        f"/jobs?tenant={owner.tenant}",
+        *(f"/jobs?tenant={owner.tenant}", "/bulk", f"/bulk/{owner.bulk}"),
     ]
 
 
@@ -93,7 +95,7 @@ async def test_another_tenant_sees_nothing_and_changes_nothing(app: FastAPI, own
         for address in pages(owner):
             answer = await intruder.get(address)
             assert answer.status_code in (200, 403, 404), address
-            for secret in (CANARY, owner.job, owner.good, "It did not work.", "so far so good"):
+            for secret in (CANARY, owner.job, owner.good, owner.bulk, "It did not work.", "so far so good"):
                 assert address.count(secret) or secret not in answer.text, (address, secret)
         for address, fields in deeds(owner):
             answer = await intruder.post(address, **fields)
@@ -107,6 +109,7 @@ async def test_what_another_tenant_owns_looks_like_what_nobody_owns(app: FastAPI
             (f"/jobs/{owner.job}", "/jobs/01a22e26-5941-7380-aaa5-3156a0f6644b"),
             (f"/session?tenant={owner.tenant}&name=talk", "/session?tenant=nobody&name=talk"),
             (f"/jobs?tenant={owner.tenant}", "/jobs?tenant=nobody"),
+            (f"/bulk/{owner.bulk}", "/bulk/01a22e26-5941-7380-aaa5-3156a0f6644b"),
             (f"/failures?tenant={owner.tenant}", "/failures?tenant=nobody"),
         ):
             taken, free = await intruder.get(theirs), await intruder.get(nobodys)
@@ -216,6 +219,14 @@ async def test_a_page_that_renews_itself_is_one_line_of_the_log_per_visit(app: F
         log = await visitor.text("/audit")
     assert log.count(f"words.read job {owner.good}") == 2
     assert log.count("words.read session talk") == 2
+
+
+async def test_a_tenant_sees_its_bulk_runs_and_how_far_they_have_come(app: FastAPI, owner: Owner) -> None:
+    async with visiting(app, owner.key) as visitor:
+        listed = await visitor.get("/bulk")
+        assert f"/dashboard/bulk/{owner.bulk}" in listed.text
+        assert "planning" in words(listed.text)
+        assert "0 / 0 sessions" in await visitor.text(f"/bulk/{owner.bulk}")
 
 
 async def test_tenants_do_not_see_workers_and_providers(app: FastAPI, owner: Owner) -> None:
