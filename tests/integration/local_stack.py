@@ -28,6 +28,10 @@ sys.exit(main(sys.argv[3:], commands))
 MAKE_RULE = 'stack:; @eval "exec $$COMMAND"'  # as the Makefile starts it
 
 
+# Whoever started the tests in the background may have had SIGINT ignored, and make would keep that.
+HEARING = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])"
+
+
 class LocalStack:
     """`python -m ops.local` on a folder, with stand-ins unless `real`."""
 
@@ -50,7 +54,8 @@ class LocalStack:
         shell = ["sh", "-c", '"$@"; exit $?', "sh"] if in_shell else []  # a parent between us, as make is
         environ = inherited() | {"COMPACTD_LOCAL_DIR": str(folder), "COMPACTD_PORT": "0"} | environ
         if in_make:
-            command, environ["COMMAND"] = ["make", "--eval", MAKE_RULE, "stack"], shlex.join(command)
+            make = [sys.executable, "-c", HEARING, "make", "--eval", MAKE_RULE, "stack"]
+            command, environ["COMMAND"] = make, shlex.join(command)
         self.process = subprocess.Popen(
             [*shell, *command],
             cwd=folder.parent if in_make else ROOT,
