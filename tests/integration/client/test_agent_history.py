@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -54,18 +55,27 @@ def in_order(text: str, marks: list[str]) -> bool:
     return -1 not in places and places == sorted(places)
 
 
+async def let_go(service: Service) -> None:
+    """Lets the model answer now and then, whatever the agent waits for."""
+    while True:
+        await asyncio.sleep(1)
+        service.fake.release()
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_what_is_said_while_a_job_runs_is_never_lost(service: Service, client: Client, seed: int) -> None:
     """Whenever the summary comes, the list is valid, holds all that came after, and the store holds everything."""
     service.play({"steps": [{"good_summary": {}}], "hold_calls": list(range(1, 50))})
     agent = an_agent(client, f"agent-{seed}", seed)
     swaps = 0
+    letting_go = asyncio.create_task(let_go(service))  # a full history waits within its step
     for number in range(90):
         before = agent.messages
         await agent.step()
         swaps += agent.given[-1][: len(before) - 1] != before[:-1] and number > 0
         if number % 3 == 2:
             service.fake.release()
+    letting_go.cancel()
     assert swaps >= 2
     await agent.sent()
     assert in_order(stored(service, agent.history.session_id), agent.said)
